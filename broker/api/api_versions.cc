@@ -1,0 +1,82 @@
+// ApiVersions v0-5. The first request of a connection.
+//   An unknown version is answered in version 0 with error 35 and the range of ApiVersions itself,
+//   and the connection goes on (A01). v3 carries the client's name, checked as Kafka does; v5 names
+//   the cluster and node that the client means to reach.
+//   No features are told: what they would switch on (metadata.version, transaction.version,
+//   group.version …) is not served.
+#include <algorithm>
+
+#include "broker/api/handlers.h"
+#include "broker/api/locate.h"
+#include "broker/dispatch.h"
+#include "protocol/messages/api_versions.gen.h"
+
+namespace broker::api {
+namespace {
+
+using protocol::ApiVersionsResponse;
+using protocol::ErrorCode;
+
+bool is_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+// Letters and digits, with dots and hyphens inside.
+bool is_software_word(const std::string& word) {
+  return !word.empty() && is_alphanumeric(word.front()) && is_alphanumeric(word.back()) &&
+         std::ranges::all_of(word,
+                             [](char c) { return is_alphanumeric(c) || c == '.' || c == '-'; });
+}
+
+ApiVersionsResponse::ApiKey entry(const protocol::ApiInfo& api) {
+  ApiVersionsResponse::ApiKey key;
+  key.api_key = static_cast<std::int16_t>(api.key);
+  key.min_version = api.advertised_min;
+  key.max_version = api.advertised_max;
+  return key;
+}
+
+Response refuse_version(const Request& request) {
+  Request as_v0 = {request.header, request.body, request.connection};
+  as_v0.header.api_version = 0;
+  ApiVersionsResponse message;
+  message.error_code = number(ErrorCode::unsupported_version);
+  message.api_keys.push_back(entry(*protocol::find_api(protocol::ApiKey::api_versions)));
+  return respond(as_v0, message);
+}
+
+ErrorCode check(const Broker& broker, const Request& request,
+                const protocol::ApiVersionsRequest& asked) {
+  if (request.version() >= 3 && (!is_software_word(asked.client_software_name) ||
+                                 !is_software_word(asked.client_software_version)))
+    return ErrorCode::invalid_request;
+  // Both or none; a client that reached another cluster or node than it meant starts anew.
+  if (asked.cluster_id.has_value() != (asked.node_id >= 0)) {
+    if (!asked.cluster_id) return ErrorCode::invalid_request;
+  }
+  if (asked.cluster_id && *asked.cluster_id != broker.cluster_id())
+    return ErrorCode::rebootstrap_required;
+  if (asked.node_id >= 0 && asked.node_id != broker.node_id())
+    return ErrorCode::rebootstrap_required;
+  return ErrorCode::none;
+}
+
+}  // namespace
+
+Task<Response> api_versions(Broker& broker, Shard&, Request request) {
+  if (!protocol::find_api(protocol::ApiKey::api_versions)->has(request.version()))
+    co_return refuse_version(request);
+  const auto asked = decode_request<protocol::ApiVersionsRequest>(request);
+  if (!asked) co_return malformed();
+  ApiVersionsResponse message;
+  message.error_code = number(check(broker, request, *asked));
+  if (message.error_code == 0) {
+    request.connection.software_name = asked->client_software_name;
+    request.connection.software_version = asked->client_software_version;
+    for (const Served& one : served_apis())
+      if (one.advertised) message.api_keys.push_back(entry(*protocol::find_api(one.key)));
+  }
+  co_return respond(request, message);
+}
+
+}  // namespace broker::api

@@ -1,0 +1,92 @@
+// DeleteTopics, versions 1 to 6: by name, from v6 on by name or id. Its logs are gone when the
+// answer is sent. A topic that is being mirrored is refused with POLICY_VIOLATION, which released
+// clients know and treat as final; KIP-1279's own code would be read as something else.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "broker/api/handlers.h"
+#include "broker/broker.h"
+#include "broker/error_map.h"
+#include "protocol/error_code.h"
+#include "protocol/messages/delete_topics.gen.h"
+
+namespace broker::api {
+
+namespace {
+
+using protocol::DeleteTopicsRequest;
+using protocol::DeleteTopicsResponse;
+using protocol::ErrorCode;
+using Wanted = DeleteTopicsRequest::Topic;
+
+DeleteTopicsResponse::Response answer(const Wanted& wanted, ErrorCode code, std::string message) {
+  DeleteTopicsResponse::Response response;
+  response.name = wanted.name;
+  response.topic_id = wanted.topic_id;
+  response.error_code = static_cast<std::int16_t>(code);
+  if (code != ErrorCode::none) response.error_message = std::move(message);
+  return response;
+}
+
+std::optional<DeleteTopicsResponse::Response> refusal(const Wanted& wanted, const Topic& topic) {
+  if (topic.name == mirror_state_topic)
+    return answer(
+        wanted, ErrorCode::policy_violation,
+        fmt::format("'{}' holds the state of all mirrors and cannot be deleted", topic.name));
+  if (is_mirrored(topic))
+    return answer(wanted, ErrorCode::policy_violation,
+                  fmt::format("'{0}' is a copy that the mirror '{1}' keeps: stop it first (calque "
+                              "mirror stop {1} --topics {0})",
+                              topic.name, topic.mirror));
+  return std::nullopt;
+}
+
+Task<DeleteTopicsResponse::Response> remove(Broker& broker, Shard& shard, const Wanted wanted) {
+  const bool by_id = !wanted.topic_id.is_zero();
+  if (!by_id && !wanted.name)
+    co_return answer(wanted, ErrorCode::invalid_request, "give a topic's name or its id");
+  if (by_id && wanted.name)
+    co_return answer(wanted, ErrorCode::invalid_request, "give a topic's name or its id, not both");
+  const TopicPtr topic =
+      by_id ? shard.catalog()->find(wanted.topic_id) : shard.catalog()->find(*wanted.name);
+  if (!topic && by_id)
+    co_return answer(wanted, ErrorCode::unknown_topic_id, "no topic here has this id");
+  if (!topic)
+    co_return answer(wanted, ErrorCode::unknown_topic_or_partition, "there is no such topic here");
+  if (auto refused = refusal(wanted, *topic)) co_return *refused;
+  const auto removed = co_await broker.catalog().delete_topic(topic->id);
+  Wanted known = wanted;
+  known.name = topic->name;
+  known.topic_id = topic->id;
+  if (removed.has_error())
+    co_return answer(known, kafka_error(removed.error()), removed.error().message());
+  co_return answer(known, ErrorCode::none, {});
+}
+
+}  // namespace
+
+Task<Response> delete_topics(Broker& broker, Shard& shard, Request request) {
+  const auto message = decode_request<DeleteTopicsRequest>(request);
+  if (!message) co_return malformed();
+  std::vector<Wanted> all = message->topics;
+  for (const std::string& name : message->topic_names)
+    all.push_back({.name = name, .topic_id = {}});
+  const auto key = [](const Wanted& w) { return std::pair(w.name.value_or(""), w.topic_id); };
+  std::map<std::pair<std::string, base::Uuid>, int> times;
+  for (const Wanted& wanted : all) ++times[key(wanted)];
+  DeleteTopicsResponse response;
+  for (const Wanted& wanted : all) {
+    int& count = times[key(wanted)];
+    if (count > 1) {
+      response.responses.push_back(
+          answer(wanted, ErrorCode::invalid_request, "Duplicate topic name."));
+      count = 0;  // the same answer once
+    } else if (count == 1) {
+      response.responses.push_back(co_await remove(broker, shard, wanted));
+    }
+  }
+  co_return respond(request, response);
+}
+
+}  // namespace broker::api

@@ -1,0 +1,31 @@
+// Every request handler, one file each in this folder: broker/api/<name>.cc.
+#pragma once
+#include "broker/handler.h"
+
+namespace broker::api {
+
+Task<Response> produce(Broker&, Shard&, Request);
+Task<Response> fetch(Broker&, Shard&, Request);
+Task<Response> list_offsets(Broker&, Shard&, Request);
+Task<Response> metadata(Broker&, Shard&, Request);
+Task<Response> api_versions(Broker&, Shard&, Request);
+Task<Response> init_producer_id(Broker&, Shard&, Request);
+Task<Response> offset_for_leader_epoch(Broker&, Shard&, Request);
+
+Task<Response> create_topics(Broker&, Shard&, Request);
+Task<Response> delete_topics(Broker&, Shard&, Request);
+Task<Response> create_partitions(Broker&, Shard&, Request);
+Task<Response> describe_configs(Broker&, Shard&, Request);
+Task<Response> describe_cluster(Broker&, Shard&, Request);
+
+Task<Response> create_cluster_mirror(Broker&, Shard&, Request);
+Task<Response> start_mirror_topics(Broker&, Shard&, Request);
+Task<Response> stop_mirror_topics(Broker&, Shard&, Request);
+Task<Response> pause_mirror_topics(Broker&, Shard&, Request);
+Task<Response> resume_mirror_topics(Broker&, Shard&, Request);
+Task<Response> recover_mirror_topics(Broker&, Shard&, Request);
+Task<Response> list_cluster_mirrors(Broker&, Shard&, Request);
+Task<Response> describe_cluster_mirrors(Broker&, Shard&, Request);
+Task<Response> delete_cluster_mirror(Broker&, Shard&, Request);
+
+}  // namespace broker::api

@@ -1,0 +1,38 @@
+// The bounds of what peers can make the broker hold or wait for.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace broker {
+
+using namespace std::chrono_literals;
+
+// A request's bytes, or an answer's, must move at least at this rate on top of the grace.
+constexpr std::chrono::seconds transfer_grace = 30s;
+constexpr std::uint64_t transfer_bytes_per_second_min = 64 * 1024;
+
+// The request buffer of a connection that has been quiet for so long is given back.
+constexpr std::chrono::seconds buffer_idle_max = 5s;
+// ... and a larger one at once: what the budget counts as free must be free.
+constexpr std::size_t buffer_kept_max = 4 << 20;
+constexpr std::chrono::seconds sweep_interval = 1s;
+
+// A long poll ends at the latest after this, whatever the client asked for.
+constexpr std::chrono::minutes fetch_wait_max = 10min;
+
+// Smaller regions of files are copied into the answer: one system call less each.
+constexpr std::uint32_t sendfile_bytes_min = 16 * 1024;
+
+// Requests in memory when queued.max.request.bytes is -1, in largest requests.
+constexpr std::uint64_t queued_requests_default = 4;
+
+// At shutdown: how long requests that are under way may take.
+constexpr std::chrono::seconds drain_max = 5s;
+
+// A peer's faults are logged at most so often on a shard; the rest is counted.
+constexpr std::chrono::seconds fault_log_interval = 1s;
+
+constexpr std::chrono::seconds tick_interval = 1s;
+
+}  // namespace broker

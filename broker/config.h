@@ -1,0 +1,100 @@
+// The settings: one table, Kafka's names and defaults where Kafka has the setting. `--help`,
+// DescribeConfigs and the reference page are printed from it.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol/base/ids.h"
+
+namespace broker {
+
+// The numbers are those of DescribeConfigs.
+enum class ConfigType : std::int8_t {
+  boolean = 1,
+  text = 2,
+  int32 = 3,
+  int16 = 4,
+  int64 = 5,
+  real = 6,
+  list = 7,
+};
+
+struct Setting {
+  std::string_view name;
+  ConfigType type = ConfigType::text;
+  std::optional<std::string_view> fallback;  // the default; absent: none, must be set or is null
+  std::int64_t min = std::numeric_limits<std::int64_t>::min();
+  std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  bool dynamic = false;  // may be changed while the broker runs
+  std::string_view sentence;
+};
+
+// Sorted by name.
+std::span<const Setting> settings();
+const Setting* find_setting(std::string_view name);
+// Whether any release of Kafka has a broker setting of this name.
+bool is_kafka_setting(std::string_view name);
+std::span<const std::string_view> kafka_setting_names();  // sorted
+// `name type default sentence`, a line each, for `calque serve --help`.
+std::string describe_settings();
+
+// A sentence that says what to do. Thrown by load only.
+class ConfigError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Endpoint {
+  std::string listener;  // name
+  std::string host;      // empty: all addresses
+  std::uint16_t port = 0;
+};
+
+class Config {
+ public:
+  // `properties` is the text of a server.properties; `overrides` are `key=value`, the later wins;
+  // `environment` are `NAME=value` of which CALQUE_LOG_SEGMENT_BYTES means log.segment.bytes.
+  static Config load(std::string_view properties, const std::vector<std::string>& overrides,
+                     const std::vector<std::string>& environment);
+
+  // Of a setting in the table that has a value: set, or by default.
+  std::int64_t integer(std::string_view name) const;
+  std::string text(std::string_view name) const;  // empty when null
+  bool flag(std::string_view name) const;
+  std::vector<std::string> list(std::string_view name) const;
+  // As DescribeConfigs shows it: absent is null.
+  std::optional<std::string> value(std::string_view name) const;
+  bool is_set(std::string_view name) const { return values_.contains(name); }
+
+  // What was said that deserves a line in the log: settings that Kafka knows and we do not serve.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+  base::NodeId node_id() const { return node_id_; }
+  const std::string& log_directory() const { return log_directory_; }
+  const std::vector<Endpoint>& listeners() const { return listeners_; }
+  // One for each listener, in the same order.
+  const std::vector<Endpoint>& advertised() const { return advertised_; }
+  std::size_t shard_count() const { return shard_count_; }
+
+ private:
+  void set(std::string_view name, std::string value, const std::string& where);
+  void derive();
+  void derive_listeners();
+
+  std::map<std::string, std::string, std::less<>> values_;
+  std::vector<std::string> warnings_;
+  base::NodeId node_id_ = 0;
+  std::string log_directory_;
+  std::vector<Endpoint> listeners_;
+  std::vector<Endpoint> advertised_;
+  std::size_t shard_count_ = 1;
+};
+
+}  // namespace broker

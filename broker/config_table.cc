@@ -1,0 +1,158 @@
+// The table of the settings that are served. Names, ranges and defaults are Kafka's where Kafka has
+// the setting; those that begin with `calque.` are our own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "broker/config.h"
+
+namespace broker {
+namespace {
+
+using Type = ConfigType;
+constexpr std::int64_t any = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t long_max = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t request_bytes_max = 1 << 30;
+
+constexpr std::array table = {
+    Setting{"advertised.listeners",
+            Type::list,
+            {},
+            any,
+            long_max,
+            false,
+            "The addresses that clients are told to use, NAME://HOST:PORT, one for each listener; "
+            "the listeners' own when not set."},
+    Setting{"broker.id", Type::int32, {}, 0, int_max, false, "The older name of node.id."},
+    Setting{
+        "calque.disk.reserve.bytes",
+        Type::int64,
+        {},
+        0,
+        long_max,
+        false,
+        "Appends are refused while the disk has less space left than this, reads and deletes go "
+        "on; when not set, the lesser of 5 % of the disk and 1 GiB."},
+    Setting{"calque.log.level", Type::text, "info", any, long_max, false,
+            "What is written to standard error: trace, debug, info, warning, error or off."},
+    Setting{"calque.shards",
+            Type::int32,
+            {},
+            1,
+            64,
+            false,
+            "Threads that own partitions and connections; when not set, one for each core but at "
+            "most 4."},
+    Setting{"compression.type", Type::text, "producer", any, long_max, false,
+            "The codec of stored batches for topics without an own one; producer keeps what "
+            "came."},
+    Setting{"connections.max.idle.ms", Type::int64, "600000", -1, long_max, false,
+            "A connection without a request for so long is closed; negative: never."},
+    Setting{"controller.listener.names", Type::list, "", any, long_max, false,
+            "Listeners of these names are left out: Calque has no controller of its own."},
+    Setting{"fetch.max.bytes", Type::int32, "57671680", 1024, int_max, false,
+            "The most that one answer to Fetch holds, but for a single larger batch."},
+    Setting{"listener.security.protocol.map", Type::text, "PLAINTEXT:PLAINTEXT", any, long_max,
+            false, "The protocol of each listener name; PLAINTEXT is the one that is served."},
+    Setting{"listeners", Type::list, "PLAINTEXT://:9092", any, long_max, false,
+            "The addresses to listen on, NAME://HOST:PORT; an empty host means all addresses."},
+    Setting{"log.dir", Type::text, {}, any, long_max, false, "The older name of log.dirs."},
+    Setting{"log.dirs",
+            Type::list,
+            {},
+            any,
+            long_max,
+            false,
+            "The directory that holds everything; one is served."},
+    Setting{"log.flush.offset.checkpoint.interval.ms", Type::int32, "60000", 100, int_max, false,
+            "How often recovery points, log starts and high watermarks are written down."},
+    Setting{"log.index.interval.bytes", Type::int32, "4096", 0, int_max, false,
+            "Bytes of a segment between two entries of its index."},
+    Setting{"log.index.size.max.bytes", Type::int32, "10485760", 4, int_max, false,
+            "The largest size of an index file."},
+    Setting{"log.message.timestamp.after.max.ms", Type::int64, "3600000", 0, long_max, false,
+            "Records whose timestamp is further in the future are refused."},
+    Setting{"log.message.timestamp.before.max.ms", Type::int64, "9223372036854775807", 0, long_max,
+            false, "Records whose timestamp is further in the past are refused."},
+    Setting{"log.message.timestamp.type", Type::text, "CreateTime", any, long_max, false,
+            "CreateTime keeps the producer's timestamps, LogAppendTime sets the broker's."},
+    Setting{"log.roll.hours", Type::int32, "168", 1, int_max, false,
+            "Age at which a segment is closed, when log.roll.ms is not set."},
+    Setting{
+        "log.roll.ms", Type::int64, {}, 1, long_max, false, "Age at which a segment is closed."},
+    Setting{"log.segment.bytes", Type::int32, "1073741824", 14, int_max, false,
+            "Size at which a segment is closed."},
+    Setting{"max.connections", Type::int32, "2147483647", 0, int_max, false,
+            "Connections at one time; those beyond it are closed at once."},
+    Setting{"message.max.bytes", Type::int32, "1048588", 0, int_max, false,
+            "The largest batch that a producer may send."},
+    Setting{"mirror.failed.retry.initial.backoff.ms", Type::int64, "100", 1, long_max, false,
+            "Pause before a failed mirror partition is first tried again."},
+    Setting{"mirror.failed.retry.max.attempts", Type::int32, "20", 0, 32767, false,
+            "How often a failed mirror partition is tried again by itself; 0: never."},
+    Setting{"mirror.failed.retry.max.backoff.ms", Type::int64, "300000", 1, long_max, false,
+            "The longest pause before a failed mirror partition is tried again."},
+    Setting{"mirror.metadata.refresh.interval.ms", Type::int64, "60000", 0, long_max, false,
+            "How often a mirror looks at its source's topics, partitions and leaders."},
+    Setting{"mirror.state.topic.num.partitions", Type::int32, "50", 1, 10000, false,
+            "Partitions of __mirror_state; it must not change once the topic is there."},
+    Setting{"node.id", Type::int32, {}, 0, int_max, false, "The number of this broker."},
+    Setting{"num.io.threads", Type::int32, "8", 1, int_max, false,
+            "Upper bound of the number of shards where calque.shards is not set."},
+    Setting{"num.partitions", Type::int32, "1", 1, 10000, false,
+            "Partitions of a topic that is created without a number of them."},
+    Setting{"producer.id.expiration.ms", Type::int32, "86400000", 1, int_max, false,
+            "Producers that have not written for so long are forgotten."},
+    Setting{"queued.max.request.bytes", Type::int64, "-1", -1, long_max, false,
+            "Bytes of requests in memory at one time; -1: four times the largest request."},
+    Setting{"socket.listen.backlog.size", Type::int32, "50", 1, int_max, false,
+            "Connections that may wait to be accepted."},
+    Setting{"socket.request.max.bytes", Type::int32, "104857600", 1, request_bytes_max, false,
+            "The largest request; a connection that announces a larger one is closed."},
+};
+static_assert(std::ranges::is_sorted(table, {}, &Setting::name));
+
+std::string_view type_name(ConfigType type) {
+  switch (type) {
+    case Type::boolean:
+      return "boolean";
+    case Type::text:
+      return "string";
+    case Type::int32:
+      return "int";
+    case Type::int16:
+      return "short";
+    case Type::int64:
+      return "long";
+    case Type::real:
+      return "double";
+    case Type::list:
+      return "list";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::span<const Setting> settings() {
+  return table;
+}
+
+const Setting* find_setting(std::string_view name) {
+  const auto at = std::ranges::lower_bound(table, name, {}, &Setting::name);
+  return at != table.end() && at->name == name ? &*at : nullptr;
+}
+
+std::string describe_settings() {
+  std::string out;
+  for (const Setting& one : table) {
+    const std::string_view fallback = one.fallback.value_or("none");
+    out += fmt::format("{} ({}, default {})\n    {}\n", one.name, type_name(one.type),
+                       fallback.empty() ? "empty" : fallback, one.sentence);
+  }
+  return out;
+}
+
+}  // namespace broker

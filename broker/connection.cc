@@ -1,0 +1,237 @@
+#include "broker/connection.h"
+
+#include <fmt/format.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <limits>
+
+#include "broker/bounds.h"
+#include "broker/broker.h"
+#include "broker/dispatch.h"
+#include "broker/fault_log.h"
+#include "protocol/base/log.h"
+#include "protocol/big_endian.h"
+
+namespace broker {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr auto no_throw = asio::as_tuple(asio::use_awaitable);
+
+iovec as_iovec(base::Bytes bytes) {
+  // sendmsg() does not write through it.
+  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+Connection::Connection(Broker& broker, Shard& shard, Socket socket, ConnectionInfo info,
+                       FaultLog& faults)
+    : broker_(broker),
+      shard_(shard),
+      socket_(std::move(socket)),
+      info_(std::move(info)),
+      faults_(faults) {
+  enter(State::waiting);
+}
+
+// Every state but `working` ends at a deadline; what a handler waits for has its own.
+void Connection::enter(State state, std::uint64_t bytes) {
+  state_ = state;
+  const auto now = base::Clock::now();
+  switch (state) {
+    case State::waiting: {
+      last_request_ = now;
+      const std::int64_t idle_ms = broker_.config().integer("connections.max.idle.ms");
+      deadline_ = idle_ms < 0 ? base::Clock::time_point::max()
+                              : now + std::chrono::milliseconds(std::min<std::int64_t>(
+                                          idle_ms, std::numeric_limits<std::int32_t>::max()));
+      break;
+    }
+    case State::working:
+      deadline_ = base::Clock::time_point::max();
+      break;
+    case State::receiving:
+    case State::sending:
+      deadline_ =
+          now + transfer_grace + std::chrono::seconds(bytes / transfer_bytes_per_second_min);
+      break;
+  }
+}
+
+void Connection::close() {
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+void Connection::close_when_idle() {
+  closing_ = true;
+  if (state_ == State::waiting || state_ == State::receiving) close();
+}
+
+void Connection::sweep(base::Clock::time_point now) {
+  if (now >= deadline_) {
+    close();
+  } else if (state_ == State::waiting && capacity_ > 0 && now - last_request_ > buffer_idle_max) {
+    buffer_.reset();
+    capacity_ = 0;
+  }
+}
+
+asio::awaitable<void> Connection::serve() {
+  try {
+    while (!closing_ && co_await receive() && co_await handle()) {
+    }
+  } catch (const std::bad_alloc&) {
+    base::logger("connection").error("{}: no memory for a request; connection closed", info_.peer);
+  } catch (const std::exception& e) {
+    base::logger("connection").error("{}: {}; connection closed", info_.peer, e.what());
+  }
+  share_.release();
+  close();
+}
+
+asio::awaitable<bool> Connection::read_exactly(base::MutableBytes into) {
+  const auto target = asio::buffer(into.data(), into.size());
+  const auto [error, count] = co_await asio::async_read(socket_, target, no_throw);
+  co_return !error;
+}
+
+asio::awaitable<bool> Connection::receive() {
+  enter(State::waiting);
+  std::array<std::byte, 4> prefix{};
+  if (!co_await read_exactly(prefix)) co_return false;
+  const auto announced = protocol::load_be<std::int32_t>(prefix.data());
+  if (announced <= 0 || announced > broker_.config().integer("socket.request.max.bytes")) {
+    faults_.report(info_.peer, fmt::format("announces a request of {} bytes, it does not speak "
+                                           "Kafka's protocol or socket.request.max.bytes is too "
+                                           "small",
+                                           announced));
+    co_return false;
+  }
+  size_ = static_cast<std::size_t>(announced);
+  // Not reading is the back-pressure: the peer's socket fills up while others use the memory.
+  enter(State::working);
+  share_ = co_await shard_.budget().take(size_);
+  if (closing_) co_return false;
+  enter(State::receiving, size_);
+  if (capacity_ < size_) {
+    buffer_ = std::make_unique_for_overwrite<std::byte[]>(size_);
+    capacity_ = size_;
+  }
+  const base::MutableBytes whole(buffer_.get(), size_);
+  co_return co_await read_exactly(whole);
+}
+
+asio::awaitable<bool> Connection::handle() {
+  enter(State::working);
+  const base::MutableBytes whole(buffer_.get(), size_);
+  protocol::RequestHeader header;
+  base::Bytes body;
+  if (!protocol::decode(whole, header, body)) {
+    faults_.report(info_.peer, "sent a request whose header does not parse");
+    co_return false;
+  }
+  const Handler handler = find_handler(header.api_key, header.api_version);
+  if (handler == nullptr) {
+    faults_.report(info_.peer, fmt::format("asks for API {} version {}, which is not served",
+                                           header.api_key, header.api_version));
+    co_return false;
+  }
+  const std::size_t body_at = size_ - body.size();
+  Request request = {header, whole.subspan(body_at), info_};
+  const Response response = co_await handler(broker_, shard_, std::move(request));
+  if (response.close && response.none)
+    faults_.report(info_.peer, fmt::format("sent a request of API {} version {} that does not "
+                                           "parse, or wanted no answer to one that failed",
+                                           header.api_key, header.api_version));
+  if (!response.none && !co_await send(response)) co_return false;
+  share_.release();
+  if (capacity_ > buffer_kept_max) {
+    buffer_.reset();
+    capacity_ = 0;
+  }
+  co_return !response.close;
+}
+
+asio::awaitable<bool> Connection::send(const Response& response) {
+  std::uint64_t total = response.bytes.size();
+  for (const storage::FileSlice& slice : response.slices) total += slice.size;
+  if (total > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) co_return false;
+  enter(State::sending, total);
+  std::array<std::byte, 4> prefix{};
+  protocol::store_be<std::int32_t>(prefix.data(), static_cast<std::int32_t>(total));
+
+  const base::Bytes all = response.bytes;
+  base::Bytes before = prefix;
+  std::size_t sent = 0;
+  for (std::size_t i = 0; i < response.slices.size(); ++i) {
+    const std::size_t until = response.splices[i].offset;
+    if (!co_await send_bytes(before, all.subspan(sent, until - sent), true)) co_return false;
+    before = base::Bytes();
+    sent = until;
+    if (!co_await send_file(response.slices[i])) co_return false;
+  }
+  co_return co_await send_bytes(before, all.subspan(sent), false);
+}
+
+asio::awaitable<bool> Connection::send_bytes(base::Bytes first, base::Bytes second, bool more) {
+  while (!first.empty() || !second.empty()) {
+    std::array<iovec, 2> parts = {as_iovec(first), as_iovec(second)};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    const int flags = MSG_NOSIGNAL | (more ? MSG_MORE : 0);
+    const ssize_t count = ::sendmsg(socket_.native_handle(), &message, flags);
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN) co_return false;
+      const auto [error] = co_await socket_.async_wait(Socket::wait_write, no_throw);
+      if (error) co_return false;
+      continue;
+    }
+    const auto of_first = std::min(first.size(), static_cast<std::size_t>(count));
+    first = first.subspan(of_first);
+    second = second.subspan(static_cast<std::size_t>(count) - of_first);
+  }
+  co_return true;
+}
+
+asio::awaitable<bool> Connection::send_file(const storage::FileSlice& slice) {
+  const int file = slice.file->descriptor();
+  if (file < 0 || slice.size < sendfile_bytes_min) {
+    base::Buffer copy(slice.size);
+    // The file may have been cut meanwhile; the size is announced already, so only closing is left.
+    if (slice.file->pread(copy, slice.position).has_error()) co_return false;
+    co_return co_await send_bytes(copy, base::Bytes(), true);
+  }
+  auto position = static_cast<off_t>(slice.position);
+  std::size_t left = slice.size;
+  while (left > 0) {
+    const ssize_t count = ::sendfile(socket_.native_handle(), file, &position, left);
+    if (count > 0) {
+      left -= static_cast<std::size_t>(count);
+    } else if (count == 0) {
+      co_return false;  // the file was cut meanwhile
+    } else if (errno == EAGAIN) {
+      const auto [error] = co_await socket_.async_wait(Socket::wait_write, no_throw);
+      if (error) co_return false;
+    } else if (errno != EINTR) {
+      co_return false;
+    }
+  }
+  co_return true;
+}
+
+}  // namespace broker

@@ -1,0 +1,63 @@
+// One client connection: a loop that reads a request, waits for its answer and writes it. Kafka
+// itself takes the next request of a connection only after the answer to the last, so the loop
+// needs no queue. Belongs to one shard for life.
+#pragma once
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "broker/byte_budget.h"
+#include "broker/handler.h"
+#include "protocol/base/clock.h"
+
+namespace broker {
+
+class FaultLog;
+
+class Connection {
+ public:
+  using Socket = boost::asio::basic_stream_socket<boost::asio::ip::tcp,
+                                                  boost::asio::io_context::executor_type>;
+
+  Connection(Broker& broker, Shard& shard, Socket socket, ConnectionInfo info, FaultLog& faults);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Ends when the peer leaves, breaks the protocol, or close() is called.
+  boost::asio::awaitable<void> serve();
+  // The pending socket operation fails and the loop ends.
+  void close();
+  // Ends the connection as soon as the request under way, if any, is answered.
+  void close_when_idle();
+  // Closes what is past its deadline, gives back what has not been used for long.
+  void sweep(base::Clock::time_point now);
+
+ private:
+  enum class State { waiting, receiving, working, sending };
+
+  boost::asio::awaitable<bool> receive();
+  boost::asio::awaitable<bool> handle();
+  boost::asio::awaitable<bool> send(const Response& response);
+  boost::asio::awaitable<bool> send_bytes(base::Bytes first, base::Bytes second, bool more);
+  boost::asio::awaitable<bool> send_file(const storage::FileSlice& slice);
+  boost::asio::awaitable<bool> read_exactly(base::MutableBytes into);
+  void enter(State state, std::uint64_t bytes = 0);
+
+  Broker& broker_;
+  Shard& shard_;
+  Socket socket_;
+  ConnectionInfo info_;
+  FaultLog& faults_;
+  State state_ = State::waiting;
+  bool closing_ = false;
+  base::Clock::time_point deadline_;
+  base::Clock::time_point last_request_;
+  std::unique_ptr<std::byte[]> buffer_;
+  std::size_t capacity_ = 0;
+  std::size_t size_ = 0;  // of the request in the buffer
+  ByteBudget::Share share_;
+};
+
+}  // namespace broker

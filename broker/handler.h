@@ -1,0 +1,86 @@
+// What a request handler gets and gives. A handler is one function in broker/api/<name>.cc,
+// declared in broker/api/handlers.h and listed with the version range that it serves in
+// dispatch.cc.
+//
+// It runs on the shard of the connection. The connection waits for it before it reads the next
+// request; the request's bytes stay where they are until the response is written.
+#pragma once
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "protocol/api_table.h"
+#include "protocol/base/bytes.h"
+#include "protocol/header.h"
+#include "protocol/wire.h"
+#include "storage/log.h"
+
+namespace broker {
+
+class Broker;
+class Shard;
+
+struct ConnectionInfo {
+  std::string listener;  // name, e.g. PLAINTEXT
+  std::string peer;      // address:port
+  // As told by ApiVersions v3 and above; empty until then.
+  std::string software_name;
+  std::string software_version;
+};
+
+struct Request {
+  protocol::RequestHeader header;
+  // Borrowed from the connection's own buffer, which nobody else reads: Produce patches record
+  // batches in it.
+  base::MutableBytes body;
+  ConnectionInfo& connection;
+
+  std::int16_t version() const { return header.api_version; }
+};
+
+struct Response {
+  base::Buffer bytes;  // header and body, without the four bytes of the size
+  // File regions that belong into `bytes`, in the order of `splices`.
+  std::vector<storage::FileSlice> slices;
+  std::vector<protocol::Writer::Splice> splices;
+  bool none = false;   // nothing is sent (Produce with acks=0)
+  bool close = false;  // the connection ends, after the bytes (if any) were sent
+};
+
+template <class T>
+using Task = boost::asio::awaitable<T>;
+
+using Handler = Task<Response> (*)(Broker&, Shard&, Request);
+
+// The answer that closes the connection: the body did not decode. Logged by the connection.
+inline Response malformed() {
+  Response response;
+  response.none = true;
+  response.close = true;
+  return response;
+}
+
+// Response header and body in the request's version. The response type knows its API.
+template <class Message>
+Response respond(const Request& request, const Message& message) {
+  Response response;
+  protocol::Writer writer(response.bytes);
+  protocol::encode(writer, Message::api_key, request.version(),
+                   protocol::ResponseHeader{request.header.correlation_id});
+  encode(writer, request.version(), message);  // by the message's own namespace
+  response.splices = writer.splices();
+  return response;
+}
+
+// decode_request<protocol::FetchRequest>(request): nothing if the body is malformed.
+template <class Message>
+std::optional<Message> decode_request(const Request& request) {
+  std::optional<Message> message(std::in_place);
+  if (!decode(request.body, request.version(), *message)) message.reset();
+  return message;
+}
+
+}  // namespace broker

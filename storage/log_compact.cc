@@ -1,0 +1,149 @@
+// Carries out a compaction, segment by segment. It blocks the log's thread, which is bearable for
+// the internal topics that it is meant for.
+#include <algorithm>
+
+#include "protocol/base/check.h"
+#include "protocol/base/log.h"
+#include "protocol/record.h"
+#include "storage/batch_scanner.h"
+#include "storage/compaction.h"
+#include "storage/error.h"
+#include "storage/segmented_log.h"
+
+namespace storage {
+
+double SegmentedLog::dirty_ratio() const {
+  std::uint64_t dirty = 0, total = 0;
+  for (std::size_t i = 0; i + 1 < segments_.size(); ++i) {
+    total += segments_[i]->size_bytes();
+    if (segments_[i]->base() >= cleaned_to_) dirty += segments_[i]->size_bytes();
+  }
+  return total == 0 ? 0 : static_cast<double>(dirty) / static_cast<double>(total);
+}
+
+// Sealed segments that are durable and lie before every open transaction: so many.
+std::size_t SegmentedLog::cleanable_segments() const {
+  const Offset bound = std::min(durable_end_, producers_.last_stable_offset(log_end_));
+  std::size_t n = 0;
+  while (n + 1 < segments_.size() && segments_[n + 1]->base() <= bound) ++n;
+  return n;
+}
+
+// Records of aborted transactions say nothing about their keys, and are left where they are.
+base::Result<std::vector<CompletedTransaction>> SegmentedLog::aborted_in(std::size_t segments) const {
+  std::vector<CompletedTransaction> all;
+  for (std::size_t i = 0; i < segments; ++i) {
+    if (segments_[i]->txn_index().empty()) continue;
+    TRY(auto some, segments_[i]->txn_index().read_all());
+    segments_[i]->txn_index().entries().release();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+base::Result<CompactionStats> SegmentedLog::compact(const CompactionLimits& limits) {
+  CHECK(!closed_);
+  CompactionStats stats;
+  if (offline_) return StorageErrc::offline;
+  std::size_t count = cleanable_segments();
+  TRY(auto aborted, aborted_in(count));
+  auto is_aborted = [&](const protocol::BatchInfo& info) {
+    return info.transactional() &&
+           std::any_of(aborted.begin(), aborted.end(), [&](const CompletedTransaction& one) {
+             return one.producer_id == info.producer_id && info.base_offset >= one.first_offset &&
+                    info.last_offset <= one.marker_offset;
+           });
+  };
+  // In what was compacted before, each key stands once: only what came later can outdate it.
+  KeyOffsets keys(limits.key_bytes_max);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (segments_[i]->base() < cleaned_to_) continue;
+    TRY(auto file, segments_[i]->file());
+    CheckedScanner scanner(*file, 0, segments_[i]->size_bytes());
+    bool full = false;
+    while (!full && scanner.next())
+      if (!is_aborted(scanner.info())) TRY_VOID(keys.add_batch(scanner.batch(), full));
+    if (scanner.error()) return StorageErrc::corrupt_batch;
+    if (full) count = i;  // the next run goes on from here
+    segments_[i]->release();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    stats.bytes_before += segments_[i]->size_bytes();
+    TRY_VOID(clean_segment(i, keys, is_aborted, limits, stats));
+    stats.bytes_after += segments_[i]->size_bytes();
+    ++stats.segments;
+  }
+  if (count > 0) cleaned_to_ = std::max(cleaned_to_, segments_[count]->base());
+  return stats;
+}
+
+base::Result<void> SegmentedLog::clean_segment(
+    std::size_t index, const KeyOffsets& keys,
+    const std::function<bool(const protocol::BatchInfo&)>& is_aborted,
+    const CompactionLimits& limits, CompactionStats& stats) {
+  Segment& segment = *segments_[index];
+  TRY(auto file, segment.file());
+  TRY(auto tail, segment.load_tail());
+  base::Buffer output;
+  bool changed = false;
+  CheckedScanner scanner(*file, 0, segment.size_bytes());
+  while (scanner.next()) {
+    const protocol::BatchInfo& info = scanner.info();
+    const ProducerState::Producer* producer =
+        info.producer_id ? producers_.find(*info.producer_id) : nullptr;
+    CleanRules rules;
+    rules.now_ms = limits.now_ms;
+    rules.delete_retention_ms = limits.delete_retention_ms;
+    rules.keep_batch = info.next_offset() == tail.end ||
+                       (producer && producer->last() &&
+                        producer->last()->last_offset == info.last_offset);
+    CleanedBatch cleaned;
+    if (!is_aborted(info)) {
+      TRY(cleaned, clean_batch(scanner.batch(), keys, rules));
+    }
+    stats.records_dropped += cleaned.what == CleanedBatch::What::as_it_is ? 0
+                                                                          : cleaned.records_dropped;
+    changed = changed || cleaned.what != CleanedBatch::What::as_it_is;
+    const base::Bytes bytes = cleaned.what == CleanedBatch::What::as_it_is
+                                  ? scanner.batch()
+                                  : base::Bytes(cleaned.bytes);
+    output.insert(output.end(), bytes.begin(), bytes.end());
+  }
+  if (scanner.error()) return StorageErrc::corrupt_batch;
+  if (!changed) {
+    segment.release();
+    return {};
+  }
+  return replace_segment(index, output);
+}
+
+base::Result<void> SegmentedLog::replace_segment(std::size_t index, base::Bytes content) {
+  const Offset base = segments_[index]->base();
+  const std::string log = segments_[index]->path(".log");
+  auto replacing = [&]() -> base::Result<void> {
+    {
+      TRY(auto file, files_.open(log + ".cleaned", OpenMode::create));
+      TRY_VOID(file->pwrite(content, 0));
+      TRY_VOID(file->sync());
+    }
+    TRY_VOID(files_.rename(log + ".cleaned", log + ".swap"));
+    TRY_VOID(files_.sync_directory(directory_));
+    segments_[index]->release();
+    return finish_swaps(files_, directory_);
+  };
+  auto replaced = replacing();
+  if (replaced.has_error()) {
+    if (is_no_space(replaced.error())) return StorageErrc::no_space;  // only .cleaned was written
+    return go_offline(replaced.error());
+  }
+  if (last_read_ == segments_[index].get()) last_read_ = nullptr;
+  const bool transactions = !segments_[index]->txn_index().empty();
+  TRY(auto segment, Segment::open(place(now_ms_), base));
+  if (transactions) TRY_VOID(segment->txn_index().open());
+  TRY_VOID(segment->load_tail());
+  segment->release();
+  segments_[index] = std::move(segment);
+  return {};
+}
+
+}  // namespace storage

@@ -1,0 +1,138 @@
+// One segment of a log: `%020d.log`, named by its base offset, and its indexes.
+//
+// A segment belongs to one Log and its thread. Files are opened at first use; a sealed segment can
+// give its descriptor back. Indexes are looked at when they are needed for the first time, and
+// rebuilt when they are missing or wrong, also later when an entry leads to something else than a
+// batch.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "protocol/base/bytes.h"
+#include "protocol/base/ids.h"
+#include "protocol/base/result.h"
+#include "protocol/batch.h"
+#include "storage/file.h"
+#include "storage/index.h"
+#include "storage/txn_index.h"
+
+namespace storage {
+
+// A file position is an int32 in the index.
+constexpr std::uint64_t segment_bytes_limit = 0x7fffffff;
+
+// `<directory>/%020d<suffix>`
+std::string segment_path(const std::string& directory, base::Offset base, const char* suffix);
+
+// Of whatever is there by these names, the producer snapshot included.
+base::Result<void> remove_segment_files(FileSystem& files, const std::string& directory,
+                                        base::Offset base);
+
+class Segment {
+ public:
+  struct Place {
+    FileSystem& files;
+    const std::string& directory;  // outlives the segment
+    std::uint32_t index_interval_bytes;
+    std::int64_t now_ms;
+  };
+  // New and empty, in place of whatever has these names.
+  static base::Result<std::unique_ptr<Segment>> create(const Place& place, base::Offset base);
+  // One that is there. Only the size of the .log file is looked at.
+  static base::Result<std::unique_ptr<Segment>> open(const Place& place, base::Offset base);
+
+  base::Offset base() const { return base_; }
+  std::uint64_t size_bytes() const { return size_bytes_; }
+  std::int64_t created_ms() const { return created_ms_; }
+  base::Result<std::shared_ptr<File>> file();
+
+  struct Tail {
+    base::Offset end = 0;  // one above the last batch, or the base
+    std::int64_t max_timestamp_ms = -1;
+    std::optional<base::LeaderEpoch> last_epoch;  // of the last batch
+  };
+  // Reads from the last index entry to the end. corrupt_batch when the last bytes are no batch.
+  base::Result<Tail> load_tail();
+
+  // Writes whole batches at the end: `infos` tells about all that is in `bytes`, in order. When
+  // this fails nothing was appended, but the file may hold a torn rest beyond size_bytes().
+  base::Result<void> append(base::Bytes bytes, std::span<const protocol::BatchInfo> infos);
+  // Cuts off a torn rest.
+  base::Result<void> drop_rest();
+
+  struct Found {
+    protocol::BatchInfo info;
+    std::uint64_t position = 0;
+  };
+  // The first batch that reaches `target`.
+  base::Result<std::optional<Found>> find(base::Offset target);
+
+  // First record at or above `from` with a timestamp ≥ the given one.
+  struct Hit {
+    std::int64_t timestamp_ms = 0;
+    base::Offset offset = 0;
+    std::optional<base::LeaderEpoch> epoch;
+  };
+  base::Result<std::optional<Hit>> find_timestamp(std::int64_t timestamp_ms, base::Offset from);
+  base::Result<std::int64_t> max_timestamp_ms();
+  // What time-based rolling counts from: the largest timestamp of the first batch.
+  base::Result<std::optional<std::int64_t>> rolling_timestamp_ms();
+
+  bool index_full(std::uint32_t index_bytes_max, std::size_t more_entries) const;
+  // No more appends: adds the last time index entry, writes indexes out, gives descriptors back.
+  // `to_sync` gets the index files.
+  base::Result<void> seal(std::vector<std::shared_ptr<File>>& to_sync);
+  // Writes index entries out if many wait.
+  base::Result<void> flush_indexes(bool all);
+  // Cuts at the batch at `position`, the first one that reaches `offset`, and syncs.
+  base::Result<Tail> truncate(std::uint64_t position, base::Offset offset);
+  // Makes both indexes from the .log file.
+  base::Result<void> rebuild_indexes();
+  // The same while the caller reads the batches: begin, one call per batch, end.
+  base::Result<void> begin_rebuild();
+  base::Result<void> rebuild_add(const protocol::BatchInfo& info, std::uint64_t position);
+  base::Result<void> end_rebuild(std::uint64_t size_bytes);
+
+  base::Result<void> remove_files();
+  // Gives back the descriptor of the .log file until the next use.
+  void release();
+
+  TxnIndex& txn_index() { return txn_index_; }
+  void set_index_interval(std::uint32_t bytes) { index_interval_bytes_ = bytes; }
+  std::string path(const char* suffix) const;
+
+ private:
+  Segment(const Place& place, base::Offset base);
+  base::Result<void> ensure_indexes();
+  base::Result<Tail> try_load_tail();
+  bool in_order(const protocol::BatchInfo& info, base::Offset end) const;
+  base::Result<std::optional<Found>> find_from(base::Offset target, std::uint32_t position,
+                                               bool from_index);
+  void index_batch(const protocol::BatchInfo& info, std::uint64_t position);
+  void reserve_for(std::uint64_t bytes);
+
+  FileSystem& files_;
+  const std::string& directory_;
+  base::Offset base_;
+  std::int64_t created_ms_;
+  std::uint32_t index_interval_bytes_;
+  std::uint64_t size_bytes_ = 0;
+  std::uint64_t reserved_to_ = 0;
+  std::shared_ptr<File> file_;
+
+  OffsetIndex offset_index_;
+  TimeIndex time_index_;
+  TxnIndex txn_index_;
+  bool indexes_ready_ = false;
+  bool tail_loaded_ = false;
+  std::uint64_t bytes_since_index_ = 0;
+  base::Offset rebuilt_end_ = 0;  // while indexes are rebuilt
+  TimeIndex::Entry max_timestamp_{-1, 0};  // known once the tail is loaded
+  std::optional<std::int64_t> rolling_timestamp_ms_;
+};
+
+}  // namespace storage

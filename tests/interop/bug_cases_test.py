@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""What brokers and mirrors before this one got wrong, tried on the running program.
+
+    bug_cases_test.py [--list] [NAME...]
+"""
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from lib import process, scenario, suite, wire
+from lib.calque import Calque
+from lib.suite import equal
+
+FRAME_BYTES_MAX = 100 << 20  # socket.request.max.bytes
+
+
+class Clients:
+    """A broker without a mirror, and clients that are new, old, greedy or none at all."""
+
+    def __init__(self, tests):
+        self.tests, self.calque = tests, None
+
+    def clean(self):
+        if self.calque is not None and self.calque.child is not None:
+            self.calque.kill()
+
+    def start(self):
+        self.calque = Calque(os.path.join(self.tests.folder, "calque"))
+        self.calque.start()
+        self.calque.cli("topic", "create", "t", "--partitions", "1")
+
+    def on_a_running_broker(self, body):
+        """One test that ends the broker must not be the end of all others."""
+        def run():
+            if self.calque.child is None or self.calque.child.poll() is not None:
+                self.calque.start()
+            return body()
+        return run
+
+    def memory(self):
+        with open(f"/proc/{self.calque.child.pid}/status") as f:
+            return int(next(l for l in f if l.startswith("VmRSS:")).split()[1]) << 10
+
+    def send(self, *pieces):
+        """Sends bytes on a connection of their own; what comes back until the other side closes,
+        or for a second."""
+        with socket.create_connection(("127.0.0.1", self.calque.port), 5) as s:
+            answer = b""
+            try:
+                for piece in pieces:
+                    s.sendall(piece)
+                s.settimeout(1)
+                while piece := s.recv(65536):
+                    answer += piece
+            except TimeoutError:
+                return answer, False
+            except OSError:
+                pass  # Closed by the broker, which is one of the right answers.
+            return answer, True
+
+    def alive(self):
+        with wire.Connection(self.calque.bootstrap) as c:
+            if not c.api_versions():
+                raise AssertionError("the broker does not answer any more")
+
+    def grows_less_than(self, mebibytes, *pieces, times=1):
+        before = self.memory()
+        sockets = []
+        for _ in range(times):
+            s = socket.create_connection(("127.0.0.1", self.calque.port), 10)
+            sockets.append(s)
+            try:
+                for piece in pieces:
+                    s.sendall(piece)
+            except OSError:
+                pass  # The broker had seen enough.
+        time.sleep(0.5)
+        grown = self.memory() - before
+        for s in sockets:
+            s.close()
+        if grown > mebibytes << 20:
+            raise AssertionError(f"memory grew by {grown >> 20} MiB")
+        self.alive()
+        return f"{grown >> 10} KiB"
+
+    def newer_api_versions(self):
+        with wire.Connection(self.calque.bootstrap) as c:
+            r = c.call(wire.API_VERSIONS, 127, wire.Writer().raw(b"\xff" * 9), flexible=True)
+            equal("error of ApiVersions v127", r.take("h"), 35)
+            ranges = {}
+            for _ in range(r.take("i")):
+                key, low, high = r.take("hhh")
+                ranges[key] = (low, high)
+            r.done()
+            low, high = ranges[wire.API_VERSIONS]
+            if low != 0 or high < 3:
+                raise AssertionError(f"ApiVersions {low} to {high} in the refusal")
+            body = wire.Writer().compact_string("tests").compact_string("1").tags()
+            equal("ApiVersions v3 on the same connection",
+                  c.call(wire.API_VERSIONS, 3, body, flexible=True).take("h"), 0)
+
+    def produce_is_shown_from_0(self):
+        with wire.Connection(self.calque.bootstrap) as c:
+            equal("lowest Produce", c.api_versions()[wire.PRODUCE][0], 0)
+        run = subprocess.run(["kcat", "-P", "-b", self.calque.bootstrap, "-t", "t", "-p", "0",
+                              "-z", "lz4"], input=b"x" * 1024, capture_output=True, timeout=60)
+        equal(f"exit status of kcat ({run.stderr[:300]})", run.returncode, 0)
+        with wire.Client(self.calque.bootstrap) as client:
+            equal("codec", client.read_log("t", 0)[-1].codec, "lz4")
+
+    def no_null_records(self):
+        with wire.Client(self.calque.bootstrap) as client:
+            end = client.list_offset("t", 0, wire.LATEST)[1]
+            for version in range(4, 12):
+                try:
+                    client.fetch("t", 0, 10 ** 9, version=version, max_wait_ms=0)
+                    raise AssertionError("offset 10^9 was found")
+                except wire.KafkaError as e:
+                    equal("error", e.code, 1)
+                data = client.fetch("t", 0, end, version=version, max_wait_ms=0)[3]
+                equal("records at the log end", data, b"")
+
+    def large_first_batch(self):
+        self.calque.cli("sample", "produce", "--topic", "large", "--records", "1",
+                        "--record-size", "900000", "--create-partitions", "1")
+        with wire.Client(self.calque.bootstrap) as client:
+            data = client.fetch("large", 0, 0, max_bytes=1)[3]
+            equal("whole batches with max_bytes=1", len(list(wire.parse_batches(data))), 1)
+
+    def epoch_rises_at_a_restart(self):
+        def epoch():
+            with wire.Client(self.calque.bootstrap) as client:
+                return client.metadata(["t"])["t"][0][1]
+        before = epoch()
+        self.calque.stop()
+        self.calque.start()
+        clean = epoch()
+        self.calque.kill()
+        self.calque.start()
+        if not before < clean < epoch():
+            raise AssertionError(f"leader epochs {before}, {clean}, {epoch()}")
+
+    def counts_beyond_the_bytes(self):
+        head = struct.pack(">hhih", wire.METADATA, 1, 1, -1)
+        frame = head + struct.pack(">i", 0x7fffffff)
+        said = [self.grows_less_than(2, struct.pack(">i", len(frame)) + frame)]
+        head = struct.pack(">hhihb", wire.METADATA, 9, 1, -1, 0)
+        frame = head + b"\xff\xff\xff\xff\x0f"
+        said.append(self.grows_less_than(2, struct.pack(">i", len(frame)) + frame))
+        return ", ".join(said)
+
+    def tags_without_end(self):
+        head = struct.pack(">hhih", wire.API_VERSIONS, 3, 1, -1)
+        tags = b"".join(wire.Writer().varint(n).varint(0).data for n in range(200_000))
+        frame = head + bytes(wire.Writer().varint(200_000).data) + tags
+        said = [self.grows_less_than(8, struct.pack(">i", len(frame)) + frame)]
+        frame = head + b"\xff\xff\xff\xff\x0f" + bytes(20)
+        said.append(self.grows_less_than(2, struct.pack(">i", len(frame)) + frame))
+        return ", ".join(said)
+
+    def promised_and_not_sent(self):
+        """Frames of 100 MiB announced by many and sent by none take no memory."""
+        return self.grows_less_than(32, struct.pack(">i", FRAME_BYTES_MAX), b"\0" * 20, times=100)
+
+    def not_kafka_at_all(self):
+        for what, data in (("HTTP", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+                           ("TLS", bytes.fromhex("16030100c8010000c40303") + bytes(200)),
+                           ("ssh", b"SSH-2.0-OpenSSH_9.2\r\n"),
+                           ("a size of 0", bytes(4)), ("a negative size", b"\xff" * 4),
+                           ("too large a size", struct.pack(">i", FRAME_BYTES_MAX + 1))):
+            answer, closed = self.send(data)
+            equal(f"answer to {what}", (answer, closed), (b"", True))
+        for seed in range(20):
+            self.send(os.urandom(2000) if seed else b"")
+        self.alive()
+
+
+class Mirrors:
+    """A Kafka 4.4.0 whose operators do what mirrors stumble over."""
+
+    def __init__(self, tests):
+        self.tests, self.kafka, self.calque, self.other = tests, None, None, None
+
+    def clean(self):
+        if self.calque is not None and self.calque.child is not None:
+            self.calque.kill()
+        for kafka in (self.kafka, self.other):
+            if kafka is not None:
+                kafka.stop(kill=True)
+
+    def start(self):
+        self.kafka = scenario.source("4.4.0", os.path.join(self.tests.folder, "source"))
+        self.kafka.start()
+        self.run("create:trimmed", "create:inside", "create:reborn", "create:moved",
+                 "batch:trimmed:20", "batch:inside:10", "trim:inside:4", "batch:inside:10",
+                 "batch:reborn:20", "batch:reborn:20", "batch:moved:20")
+        self.calque = Calque(os.path.join(self.tests.folder, "copy"))
+        self.calque.start()
+        for topic in ("trimmed", "inside", "reborn", "moved"):
+            self.calque.cli("mirror", "create", topic, "--source", self.kafka.bootstrap,
+                            "--topics", topic, "--config", "metadata.refresh.interval.ms=500")
+            self.calque.await_mirroring(topic, 1)
+
+    def run(self, *steps):
+        scenario.run_steps(self.kafka.bootstrap, 1, *steps)
+
+    def ends(self, address, topic):
+        with wire.Client(address) as client:
+            return (client.list_offset(topic, 0, wire.EARLIEST)[1],
+                    client.list_offset(topic, 0, wire.LATEST)[1])
+
+    def data(self, address, topic):
+        with wire.Client(address) as client:
+            return b"".join(b.data for b in client.read_log(topic, 0))
+
+    def failed(self, mirror, seconds=60):
+        return process.wait_for(f"{mirror} to be FAILED", lambda: next(
+            (r for r in self.calque.describe(mirror) if r["state"] == "FAILED"), None), seconds)
+
+    def log_start_inside_a_batch(self):
+        """[E36]"""
+        equal("log start and end", self.ends(self.calque.bootstrap, "inside"), (4, 20))
+        equal("bytes", self.data(self.calque.bootstrap, "inside") ==
+              self.data(self.kafka.bootstrap, "inside"), True)
+
+    def retention_overtakes_the_mirror(self):
+        """[E01] The gap is told, and what comes after it is copied."""
+        self.calque.cli("mirror", "pause", "trimmed", "--wait")
+        self.run("batch:trimmed:20", "batch:trimmed:20", "trim:trimmed:40", "batch:trimmed:5")
+        self.calque.cli("mirror", "resume", "trimmed")
+        rows = self.calque.await_mirroring("trimmed", 1)
+        equal("what is said to be skipped", (rows[0]["skippedFrom"], rows[0]["skippedTo"]),
+              (20, 40))
+        equal("log start and end", self.ends(self.calque.bootstrap, "trimmed"), (40, 65))
+        equal("bytes", self.data(self.calque.bootstrap, "trimmed") ==
+              self.data(self.kafka.bootstrap, "trimmed"), True)
+
+    def topic_deleted_and_made_anew(self):
+        """[E02] The new one's records never follow the old one's."""
+        before = self.data(self.calque.bootstrap, "reborn")
+        self.run("delete:reborn", "create:reborn", "batch:reborn:50")
+        row = self.failed("reborn")
+        if not row["errorMessage"]:
+            raise AssertionError("FAILED without a reason")
+        equal("bytes", self.data(self.calque.bootstrap, "reborn") == before, True)
+        return row["errorMessage"]
+
+    def another_cluster_at_the_address(self):
+        """[E22] Its cluster id is another: nothing of it is appended."""
+        before = self.data(self.calque.bootstrap, "moved")
+        self.kafka.stop()
+        self.other = scenario.source("4.4.0", os.path.join(self.tests.folder, "other"))
+        self.other.ports = self.kafka.ports
+        self.other.start()
+        scenario.run_steps(self.other.bootstrap, 2, "create:moved", "batch:moved:20",
+                           "batch:moved:30")
+        row = self.failed("moved", 90)
+        equal("bytes", self.data(self.calque.bootstrap, "moved") == before, True)
+        self.calque.cli("mirror", "stop", "moved", "--wait")
+        equal("state", self.calque.describe("moved")[0]["state"], "STOPPED")
+        return row["errorMessage"]
+
+
+def make_clients(tests):
+    c = Clients(tests)
+    tests.test("start", needed=True)(c.start)
+    for name, body in (("A01", c.newer_api_versions), ("A02", c.produce_is_shown_from_0),
+                       ("A03", c.no_null_records), ("A12", c.large_first_batch),
+                       ("A28", c.epoch_rises_at_a_restart), ("F01", c.counts_beyond_the_bytes),
+                       ("F02", c.tags_without_end), ("F04", c.promised_and_not_sent),
+                       ("F06", c.not_kafka_at_all)):
+        tests.test(f"{name} {body.__name__.replace('_', ' ')}")(c.on_a_running_broker(body))
+    return c.clean
+
+
+def make_mirrors(tests):
+    m = Mirrors(tests)
+    tests.test("start", needed=True)(m.start)
+    for name, body in (("E36", m.log_start_inside_a_batch),
+                       ("E01", m.retention_overtakes_the_mirror),
+                       ("E02", m.topic_deleted_and_made_anew),
+                       ("E22", m.another_cluster_at_the_address)):
+        tests.test(f"{name} {body.__name__.replace('_', ' ')}")(body)
+    return m.clean
+
+
+if __name__ == "__main__":
+    sys.exit(suite.main({"bug-cases-clients": make_clients, "bug-cases-mirrors": make_mirrors}))

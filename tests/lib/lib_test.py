@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Tests of the tests' own Python code that need no broker."""
+import contextlib
+import io
+import socket
+import struct
+import sys
+import threading
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from lib import meson_results, storage_oracle, suite, wire
+
+
+def batch(base, deltas=0, epoch=3, attributes=0, records=b"xyz", magic=2):
+    body = struct.pack(">ibIhiqqqhii", epoch, magic, 0, attributes, deltas, 5, 6, 7, 8, 9, 1)
+    body += records
+    return struct.pack(">qi", base, len(body)) + body
+
+
+class Batches(unittest.TestCase):
+    def test_whole_batches_are_read_and_a_cut_one_is_left_out(self):
+        data = batch(10, 4) + batch(20, attributes=0x34)
+        found = list(wire.parse_batches(data + batch(30)[:-1]))
+        self.assertEqual([b.base_offset for b in found], [10, 20])
+        self.assertEqual(found[0].last_offset, 14)
+        self.assertEqual((found[0].leader_epoch, found[0].producer_id), (3, 7))
+        self.assertTrue(found[1].control and found[1].transactional)
+        self.assertEqual(found[1].codec, "zstd")
+        self.assertEqual(b"".join(b.data for b in found), data)
+
+    def test_an_old_format_is_not_taken_for_a_batch(self):
+        with self.assertRaises(ValueError):
+            list(wire.parse_batches(batch(0, magic=1)))
+
+    def test_control_type(self):
+        # length, attributes, timestamp delta, offset delta, key length 4 (zigzag), key
+        record = bytes([20, 0, 0, 0, 8]) + struct.pack(">hh", 0, 7) + bytes([0, 0])
+        found = next(wire.parse_batches(batch(0, attributes=0x30, records=record)))
+        self.assertEqual(wire.control_type(found), 7)
+
+
+class Numbers(unittest.TestCase):
+    def test_varints_come_back(self):
+        for n in (0, 1, 127, 128, 300, 2 ** 31):
+            self.assertEqual(wire.Reader(bytes(wire.Writer().varint(n).data)).varint(), n)
+
+    def test_strings_come_back(self):
+        for s in (None, "", "topic", "é" * 100):
+            w = wire.Writer().string(s).compact_string(s)
+            r = wire.Reader(bytes(w.data))
+            self.assertEqual((r.string(), r.compact_string()), (s, s))
+            r.done()
+
+    def test_too_few_and_too_many_bytes_are_errors(self):
+        with self.assertRaises(ValueError):
+            wire.Reader(b"\0\5ab").string()
+        with self.assertRaises(ValueError):
+            wire.Reader(b"a").done()
+
+
+class Connections(unittest.TestCase):
+    def serve(self, answer):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def run():
+            peer, _ = listener.accept()
+            with peer:
+                size = struct.unpack(">i", peer.recv(4))[0]
+                request = peer.recv(size)
+                peer.sendall(answer(request))
+        thread = threading.Thread(target=run)
+        thread.start()
+        self.addCleanup(thread.join)
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+    def test_a_response_of_another_request_is_refused(self):
+        address = self.serve(lambda _: struct.pack(">ii", 4, 99))
+        with wire.Connection(address) as c, self.assertRaises(ValueError):
+            c.api_versions()
+
+    def test_api_versions(self):
+        def answer(request):
+            body = request[4:8] + struct.pack(">hihhh", 0, 1, 1, 4, 18)
+            return struct.pack(">i", len(body)) + body
+        with wire.Connection(self.serve(answer)) as c:
+            self.assertEqual(c.api_versions(), {1: (4, 18)})
+
+    def test_a_closed_connection_is_an_error(self):
+        with wire.Connection(self.serve(lambda _: b"\0\0")) as c:
+            with self.assertRaises(ConnectionError):
+                c.api_versions()
+
+
+class Suites(unittest.TestCase):
+    def run_suite(self, *bodies):
+        def make(tests):
+            for n, (needed, body) in enumerate(bodies):
+                tests.test(f"test {n}", needed)(body)
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            status = suite.main({"a": make}, [])
+        return status, out.getvalue()
+
+    def fail(self):
+        suite.equal("a number", 1, 2)
+
+    def test_all_well(self):
+        status, out = self.run_suite((False, lambda: None), (True, lambda: "a detail"))
+        self.assertEqual((status, out.split("\n")[-2]), (0, "2 passed, 0 failed"))
+        self.assertIn("a detail", out)
+
+    def test_the_rest_goes_on_after_a_failure(self):
+        status, out = self.run_suite((False, self.fail), (False, lambda: None))
+        self.assertEqual((status, out.split("\n")[-2]), (1, "1 passed, 1 failed"))
+        self.assertIn("a number: got 1, wanted 2", out)
+
+    def test_nothing_that_needs_a_failed_one_passes(self):
+        status, out = self.run_suite((True, self.fail), (False, lambda: None))
+        self.assertEqual((status, out.split("\n")[-2]), (1, "0 passed, 2 failed"))
+
+    def test_no_test_at_all_is_no_success(self):
+        self.assertEqual(self.run_suite()[0], 1)
+
+    def test_an_unknown_name_is_an_error(self):
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(suite.main({"a": lambda tests: None}, ["b"]), 2)
+
+
+class Counts(unittest.TestCase):
+    def count(self, result, out):
+        return meson_results.cases({"result": result, "stdout": out})
+
+    def test_programs_that_count(self):
+        self.assertEqual(self.count("OK", "All tests passed (9 assertions in 4 test cases)"),
+                         (4, 0))
+        self.assertEqual(self.count("FAIL", "test cases: 5 | 4 passed | 1 failed\n"), (4, 1))
+        self.assertEqual(self.count("FAIL", "test cases: 1 | 1 failed\n"), (0, 1))
+        self.assertEqual(self.count("OK", "Ran 7 tests in 0.1s\n\nOK"), (7, 0))
+        self.assertEqual(self.count("FAIL", "Ran 7 tests in 0.1s\n\nFAILED (failures=1, errors=2)"),
+                         (4, 3))
+
+    def test_programs_that_do_not(self):
+        self.assertEqual(self.count("OK", ""), (1, 0))
+        self.assertEqual(self.count("FAIL", ""), (0, 1))
+        self.assertEqual(self.count("TIMEOUT", "world 17"), (0, 1))
+
+    def test_a_crash_after_the_count_is_a_failure(self):
+        self.assertEqual(self.count("FAIL", "All tests passed (1 assertion in 1 test case)"),
+                         (1, 1))
+
+
+class DumpOutput(unittest.TestCase):
+    def test_gaps_are_legal_only_where_they_are(self):
+        head = "Non-consecutive offsets in /d/%s/00000000000000000000.log"
+        gap = "  3 is followed by 5"
+        self.assertEqual(storage_oracle.without_gaps([head % "compacted-0", gap, ""]), [])
+        self.assertEqual(storage_oracle.without_gaps([head % "a-0", "  -1 is followed by 5"]), [])
+        self.assertEqual(len(storage_oracle.without_gaps([head % "a-0", gap])), 1)
+        self.assertEqual(storage_oracle.without_gaps(["anything else"]), ["anything else"])
+
+
+if __name__ == "__main__":
+    unittest.main()

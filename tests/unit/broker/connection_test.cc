@@ -1,0 +1,197 @@
+// What a connection does with peers that do not play by the rules.
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "protocol/messages/metadata.gen.h"
+#include "tests/unit/broker/client.h"
+
+namespace broker::test {
+namespace {
+
+bool still_serves(std::uint16_t port) {
+  Client client(port);
+  protocol::MetadataRequest asked;
+  asked.topics.reset();
+  return client.call<protocol::MetadataResponse>(1, asked).brokers.size() == 1;
+}
+
+// Resident memory of this process in KiB.
+long resident_kib() {
+  std::ifstream file("/proc/self/statm");
+  long pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * 4;
+}
+
+base::Buffer with_size(std::int32_t size, std::string_view rest) {
+  base::Buffer out(4);
+  protocol::store_be<std::int32_t>(out.data(), size);
+  const base::Bytes bytes = base::as_bytes(rest);
+  out.insert(out.end(), bytes.begin(), bytes.end());
+  return out;
+}
+
+base::Buffer header(std::int16_t key, std::int16_t version) {
+  base::Buffer out(12);
+  protocol::store_be<std::int16_t>(out.data(), key);
+  protocol::store_be<std::int16_t>(out.data() + 2, version);
+  protocol::store_be<std::int32_t>(out.data() + 4, 7);
+  protocol::store_be<std::int16_t>(out.data() + 8, 2);
+  out[10] = std::byte{'m'};
+  out[11] = std::byte{'e'};
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("what is not Kafka's protocol is closed at once, without memory (F06)") {
+  Directory directory;
+  Running broker(directory);
+  REQUIRE(still_serves(broker.port()));
+  const long before = resident_kib();
+  for (const std::int32_t size : {0, -1, -2'147'483'647, 104'857'601, 2'147'483'647}) {
+    Socket socket(broker.port());
+    socket.send(with_size(size, "rest"));
+    CHECK(socket.is_closed_by_peer());
+  }
+  for (const std::string_view text :
+       {"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS client says hello"}) {
+    Socket socket(broker.port());
+    socket.send(base::as_bytes(text));
+    CHECK(socket.is_closed_by_peer());
+  }
+  CHECK(resident_kib() - before < 4096);
+  CHECK(still_serves(broker.port()));
+}
+
+TEST_CASE("unknown APIs and versions, and bodies that do not parse, end the connection") {
+  Directory directory;
+  Running broker(directory);
+  const auto closes = [&](base::Buffer request, std::string_view body) {
+    const base::Bytes more = base::as_bytes(body);
+    request.insert(request.end(), more.begin(), more.end());
+    Socket socket(broker.port());
+    REQUIRE(socket.send(framed(request)));
+    return socket.is_closed_by_peer();
+  };
+  using namespace std::string_view_literals;
+  CHECK(closes(header(200, 0), ""));
+  CHECK(closes(header(-5, 0), ""));
+  CHECK(closes(header(0, 1), "\0\1\0\0\1\0\0\0\0\0"sv));
+  CHECK(closes(header(0, 99), ""));
+  CHECK(closes(header(8, 5), ""));
+  // An array that claims 2^31-1 elements (F01), in both encodings.
+  const long before = resident_kib();
+  CHECK(closes(header(3, 1), "\x7f\xff\xff\xff"sv));
+  CHECK(closes(header(3, 9), "\0\xff\xff\xff\xff\x0f"sv));
+  // Tagged fields by the billion (F02).
+  CHECK(closes(header(18, 3), "\0\2a\2b\xff\xff\xff\xff\x0f"sv));
+  CHECK(resident_kib() - before < 4096);
+  // A header that ends in the middle.
+  Socket socket(broker.port());
+  REQUIRE(socket.send(with_size(3, "\0\3\0"sv)));
+  CHECK(socket.is_closed_by_peer());
+  CHECK(still_serves(broker.port()));
+}
+
+TEST_CASE("a peer that stops in the middle of a request holds up nobody else") {
+  Directory directory;
+  Running broker(directory);
+  std::vector<std::unique_ptr<Socket>> stuck;
+  for (int i = 0; i < 50; ++i) {
+    stuck.push_back(std::make_unique<Socket>(broker.port()));
+    REQUIRE(stuck.back()->send(with_size(1000, "only this")));
+  }
+  CHECK(still_serves(broker.port()));
+  stuck.clear();
+  CHECK(still_serves(broker.port()));
+}
+
+TEST_CASE("requests wait for their bytes, in order, and none is lost") {
+  Directory directory;
+  // Two shards share 4000 bytes: one large request at a time on each.
+  Running broker(directory, {"queued.max.request.bytes=4000"});
+  std::vector<std::thread> clients;
+  std::atomic<int> answered{0};
+  for (int c = 0; c < 8; ++c)
+    clients.emplace_back([&] {
+      Client client(broker.port());
+      protocol::MetadataRequest asked;
+      asked.topics.emplace();
+      for (int i = 0; i < 60; ++i) asked.topics->emplace_back().name = std::string(30, 'n');
+      for (int i = 0; i < 20; ++i)
+        if (client.call<protocol::MetadataResponse>(1, asked).topics.size() == 60) ++answered;
+    });
+  for (std::thread& one : clients) one.join();
+  CHECK(answered == 160);
+}
+
+TEST_CASE("a slow sender's request is put together") {
+  Directory directory;
+  Running broker(directory);
+  Client client(broker.port());
+  protocol::MetadataRequest asked;
+  asked.topics.reset();
+  for (const std::byte one : encode_request(1, asked)) {
+    REQUIRE(client.socket().send({&one, 1}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  CHECK(!client.receive().empty());
+}
+
+TEST_CASE("several requests sent at once are answered one after the other") {
+  Directory directory;
+  Running broker(directory);
+  Client client(broker.port());
+  protocol::MetadataRequest asked;
+  asked.topics.reset();
+  base::Buffer all;
+  for (std::int32_t i = 0; i < 50; ++i) {
+    const base::Buffer one = encode_request(1, asked, i);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  REQUIRE(client.socket().send(all));
+  for (std::int32_t i = 0; i < 50; ++i) {
+    const base::Buffer answer = client.receive();
+    REQUIRE(answer.size() > 4);
+    CHECK(protocol::load_be<std::int32_t>(answer.data()) == i);
+  }
+}
+
+TEST_CASE("connections beyond max.connections are closed, idle ones after their time") {
+  Directory directory;
+  Running broker(directory, {"max.connections=2", "connections.max.idle.ms=1500"});
+  Client first(broker.port());
+  Client second(broker.port());
+  protocol::MetadataRequest asked;
+  asked.topics.reset();
+  first.call<protocol::MetadataResponse>(1, asked);
+  second.call<protocol::MetadataResponse>(1, asked);
+  Socket third(broker.port());
+  CHECK(third.is_closed_by_peer());
+  CHECK(first.socket().is_closed_by_peer());
+  CHECK(second.socket().is_closed_by_peer());
+  // Their places are free again, once the broker has seen to it.
+  for (int i = 0; i < 100 && broker->catalog().snapshot(); ++i) {
+    Socket again(broker.port());
+    again.send(encode_request(1, asked));
+    std::byte prefix[4];
+    if (again.receive(prefix)) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  FAIL("no connection was let in again");
+}
+
+TEST_CASE("a stop does not wait for long polls and idle clients") {
+  Directory directory;
+  auto broker = std::make_unique<Running>(directory);
+  Socket idle(broker->port());
+  const auto began = std::chrono::steady_clock::now();
+  broker.reset();
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(4));
+  CHECK(idle.is_closed_by_peer());
+}
+
+}  // namespace broker::test
