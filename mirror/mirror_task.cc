@@ -150,7 +150,8 @@ boost::asio::awaitable<void> MirrorTask::drop_deleted(std::vector<base::TopicPar
     if (stopping_) co_return;
   }
   for (const base::TopicPartition& id : ids) {
-    const auto forgotten = co_await store_.forget({name(), id});
+    PartitionKey key{name(), id};
+    const auto forgotten = co_await store_.forget(std::move(key));
     if (!forgotten)
       base::logger("mirror").error("{}: the record of a deleted partition stays: {}", name(),
                                    forgotten.error().message());

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t prefix_bytes = 4;
 constexpr std::size_t small_buffer_bytes = 16 * 1024;
+// What a plain question waits beyond the request timeout.
+constexpr std::chrono::milliseconds no_extra_wait{};
 
 }  // namespace
 
@@ -120,7 +122,7 @@ boost::asio::awaitable<base::Result<void>> SourceConnection::negotiate() {
     protocol::Writer writer(send_);
     start_message(writer, protocol::ApiKey::api_versions, version);
     encode(writer, version, request);
-    CO_TRY(const base::Bytes body, co_await exchange(protocol::ApiKey::api_versions, version, {}));
+    CO_TRY(const base::Bytes body, co_await exchange(protocol::ApiKey::api_versions, version, no_extra_wait));
     constexpr auto refused = static_cast<std::int16_t>(protocol::ErrorCode::unsupported_version);
     protocol::ApiVersionsResponse response;
     const bool error_in_v0 =

@@ -63,10 +63,10 @@ bool CheckedScanner::next(base::Offset verify_from) {
 
 base::Result<void> CheckedScanner::advance(base::Offset verify_from) {
   const std::uint64_t left = end_ - next_;
-  TRY_VOID(fill(static_cast<std::size_t>(
-      std::min<std::uint64_t>(protocol::batch_header_bytes, left))));
-  TRY(info_, protocol::parse_batch_header(base::Bytes(buffer_).subspan(begin_, size_),
-                                          batch_bytes_limit));
+  TRY_VOID(
+      fill(static_cast<std::size_t>(std::min<std::uint64_t>(protocol::batch_header_bytes, left))));
+  TRY(info_,
+      protocol::parse_batch_header(base::Bytes(buffer_).subspan(begin_, size_), batch_bytes_limit));
   if (info_.size_bytes > left) return protocol::BatchErrc::incomplete;
   TRY_VOID(fill(info_.size_bytes));
   batch_ = base::Bytes(buffer_).subspan(begin_, info_.size_bytes);

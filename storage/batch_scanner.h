@@ -21,8 +21,8 @@ class HeaderScanner {
   HeaderScanner(const File& file, std::uint64_t position, std::uint64_t end,
                 std::size_t buffer_bytes = 4096);
 
-  // False at the exact end, and when there is an error: BatchErrc when what stands there is no batch
-  // or not a whole one, else one of the file's.
+  // False at the exact end, and when there is an error: BatchErrc when what stands there is no
+  // batch or not a whole one, else one of the file's.
   bool next();
   base::Error error() const { return error_; }
   const protocol::BatchInfo& info() const { return info_; }

@@ -25,8 +25,8 @@ bool EpochCache::truncate_to(base::Offset end) {
 }
 
 bool EpochCache::advance_start(base::Offset start) {
-  auto keep =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.start > start; });
+  auto keep = std::find_if(entries_.begin(), entries_.end(),
+                           [&](const Entry& e) { return e.start > start; });
   if (keep == entries_.begin()) return false;
   --keep;  // the last one that begins at or below `start` covers it
   const bool changed = keep != entries_.begin() || keep->start != start;

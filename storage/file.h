@@ -57,8 +57,8 @@ class FileSystem {
   virtual base::Result<std::vector<std::string>> list(
       const std::string& path) = 0;  // names, sorted
   virtual base::Result<bool> exists(const std::string& path) = 0;
-  // Creates the file if need be and holds it against every other process, and everybody else in this
-  // one, until the result is dropped; StorageErrc::locked when somebody has it.
+  // Creates the file if need be and holds it against every other process, and everybody else in
+  // this one, until the result is dropped; StorageErrc::locked when somebody has it.
   virtual base::Result<std::shared_ptr<void>> lock(const std::string& path) = 0;
   // Bytes that may still be written to the file system that holds `path`.
   virtual base::Result<std::uint64_t> free_bytes(const std::string& path) = 0;

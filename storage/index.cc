@@ -178,9 +178,8 @@ void OffsetIndex::append(base::Offset last_offset, std::uint32_t position) {
 }
 
 base::Result<void> OffsetIndex::truncate_to(base::Offset offset) {
-  TRY(std::size_t n, entries_.count_while([&](const std::byte* entry) {
-    return base_ + relative(entry) < offset;
-  }));
+  TRY(std::size_t n, entries_.count_while(
+                         [&](const std::byte* entry) { return base_ + relative(entry) < offset; }));
   TRY_VOID(entries_.truncate(n));
   return load_last();
 }

@@ -1,6 +1,7 @@
 // Kafka's two indexes of a segment.
 //
-//   .index      int32 offset - base, int32 file position     one entry per index.interval.bytes; the
+//   .index      int32 offset - base, int32 file position     one entry per index.interval.bytes;
+//   the
 //               offset is a batch's LAST one, the position where that batch begins
 //   .timeindex  int64 largest timestamp so far, int32 last offset - base of the batch that holds it
 //

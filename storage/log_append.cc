@@ -143,8 +143,7 @@ base::Result<std::optional<AppendInfo>> SegmentedLog::check_as_leader(const Pars
     return done;
   }
   for (const auto& [index, control] : parsed.controls)
-    if (control.coordinator_epoch)
-      TRY_VOID(producers_.check_marker(parsed.infos[index], control));
+    if (control.coordinator_epoch) TRY_VOID(producers_.check_marker(parsed.infos[index], control));
   return done;
 }
 

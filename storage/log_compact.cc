@@ -30,7 +30,8 @@ std::size_t SegmentedLog::cleanable_segments() const {
 }
 
 // Records of aborted transactions say nothing about their keys, and are left where they are.
-base::Result<std::vector<CompletedTransaction>> SegmentedLog::aborted_in(std::size_t segments) const {
+base::Result<std::vector<CompletedTransaction>> SegmentedLog::aborted_in(
+    std::size_t segments) const {
   std::vector<CompletedTransaction> all;
   for (std::size_t i = 0; i < segments; ++i) {
     if (segments_[i]->txn_index().empty()) continue;
@@ -94,19 +95,18 @@ base::Result<void> SegmentedLog::clean_segment(
     CleanRules rules;
     rules.now_ms = limits.now_ms;
     rules.delete_retention_ms = limits.delete_retention_ms;
-    rules.keep_batch = info.next_offset() == tail.end ||
-                       (producer && producer->last() &&
-                        producer->last()->last_offset == info.last_offset);
+    rules.keep_batch =
+        info.next_offset() == tail.end ||
+        (producer && producer->last() && producer->last()->last_offset == info.last_offset);
     CleanedBatch cleaned;
     if (!is_aborted(info)) {
       TRY(cleaned, clean_batch(scanner.batch(), keys, rules));
     }
-    stats.records_dropped += cleaned.what == CleanedBatch::What::as_it_is ? 0
-                                                                          : cleaned.records_dropped;
+    stats.records_dropped +=
+        cleaned.what == CleanedBatch::What::as_it_is ? 0 : cleaned.records_dropped;
     changed = changed || cleaned.what != CleanedBatch::What::as_it_is;
-    const base::Bytes bytes = cleaned.what == CleanedBatch::What::as_it_is
-                                  ? scanner.batch()
-                                  : base::Bytes(cleaned.bytes);
+    const base::Bytes bytes =
+        cleaned.what == CleanedBatch::What::as_it_is ? scanner.batch() : base::Bytes(cleaned.bytes);
     output.insert(output.end(), bytes.begin(), bytes.end());
   }
   if (scanner.error()) return StorageErrc::corrupt_batch;

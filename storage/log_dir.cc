@@ -189,12 +189,9 @@ base::Result<std::vector<LogDirectory::Found>> KafkaLogDirectory::scan() {
   return found;
 }
 
-base::Result<std::unique_ptr<Log>> KafkaLogDirectory::open_log(const std::string& topic,
-                                                               std::int32_t partition,
-                                                               const base::Uuid& topic_id,
-                                                               LogConfig config,
-                                                               std::int64_t now_ms,
-                                                               std::uint64_t reserve_bytes) {
+base::Result<std::unique_ptr<Log>> KafkaLogDirectory::open_log(
+    const std::string& topic, std::int32_t partition, const base::Uuid& topic_id, LogConfig config,
+    std::int64_t now_ms, std::uint64_t reserve_bytes) {
   const std::string directory = log_path(topic, partition);
   TRY(bool there, files_.exists(directory));
   std::optional<base::Uuid> stored;
@@ -279,7 +276,8 @@ std::optional<LogDirectory::Checkpoint> KafkaLogDirectory::checkpoint(
 base::Result<void> KafkaLogDirectory::close_clean(const std::vector<Checkpoint>& all) {
   CHECK(lock_ != nullptr);
   TRY_VOID(write_checkpoints(all));
-  TRY_VOID(files_.write_whole(at(clean_file), base::as_bytes("{\"version\":0,\"brokerEpoch\":-1}")));
+  TRY_VOID(
+      files_.write_whole(at(clean_file), base::as_bytes("{\"version\":0,\"brokerEpoch\":-1}")));
   lock_.reset();
   return {};
 }

@@ -35,7 +35,8 @@ base::Result<ReadResult> SegmentedLog::read(Offset from, const ReadLimits& limit
     }
     result.first_base = found->info.base_offset;
     std::uint64_t size = std::min<std::uint64_t>(end - found->position, limits.max_bytes);
-    if (size < found->info.size_bytes) size = limits.at_least_one_batch ? found->info.size_bytes : 0;
+    if (size < found->info.size_bytes)
+      size = limits.at_least_one_batch ? found->info.size_bytes : 0;
     if (size == 0) return result;
     TRY(auto file, segment.file());
     result.slice = {file, found->position, static_cast<std::uint32_t>(size)};
@@ -80,8 +81,8 @@ base::Result<std::optional<TimestampOffset>> SegmentedLog::max_timestamp() const
   return answer;
 }
 
-base::Result<std::vector<AbortedTransaction>> SegmentedLog::aborted_transactions(
-    Offset from, Offset to) const {
+base::Result<std::vector<AbortedTransaction>> SegmentedLog::aborted_transactions(Offset from,
+                                                                                 Offset to) const {
   std::vector<AbortedTransaction> aborted;
   for (std::size_t i = segment_index(from); i < segments_.size(); ++i) {
     if (segments_[i]->txn_index().empty()) continue;

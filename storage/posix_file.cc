@@ -61,7 +61,8 @@ class PosixFile final : public File {
   base::Result<void> sync() override {
     // fdatasync need not write a size that only became smaller.
     bool whole = truncated_.exchange(false);
-    if ((whole ? ::fsync(descriptor_) : ::fdatasync(descriptor_)) != 0) return failed("sync", path_);
+    if ((whole ? ::fsync(descriptor_) : ::fdatasync(descriptor_)) != 0)
+      return failed("sync", path_);
     return {};
   }
 
@@ -72,7 +73,7 @@ class PosixFile final : public File {
   }
 
   base::Result<std::uint64_t> size() const override {
-    struct stat s {};
+    struct stat s{};
     if (::fstat(descriptor_, &s) != 0) return failed("stat", path_);
     return static_cast<std::uint64_t>(s.st_size);
   }
@@ -169,9 +170,10 @@ class PosixFileSystem final : public FileSystem {
   base::Result<std::shared_ptr<void>> lock(const std::string& path) override {
     int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (descriptor < 0) return failed("opening", path);
-    std::shared_ptr<void> held(nullptr, [descriptor](void*) { ::close(descriptor); });
+    // What it points to does not matter, only that it is not null: that is how a holder tells.
+    std::shared_ptr<void> held(this, [descriptor](void*) { ::close(descriptor); });
     // Of the open file: it also meets the record lock that a Kafka broker takes.
-    struct flock whole {};
+    struct flock whole{};
     whole.l_type = F_WRLCK;
     whole.l_whence = SEEK_SET;
     if (::fcntl(descriptor, F_OFD_SETLK, &whole) != 0) {
@@ -192,7 +194,7 @@ class PosixFileSystem final : public FileSystem {
 
  private:
   static base::Result<struct statvfs> statistics(const std::string& path) {
-    struct statvfs s {};
+    struct statvfs s{};
     if (::statvfs(path.c_str(), &s) != 0) return failed("statvfs", path);
     return s;
   }

@@ -77,7 +77,8 @@ base::Result<void> SegmentedLog::load_state(const OpenOptions& options) {
       state_ = *state;
     } else {
       // It is replaced as a whole, so this is no crash's work. Distrust everything else.
-      base::logger("storage").error("{} is damaged; the whole log is verified", path(log_state_file));
+      base::logger("storage").error("{} is damaged; the whole log is verified",
+                                    path(log_state_file));
       state_.emplace();
       state_->log_start = options.log_start.value_or(0);
     }
@@ -210,8 +211,8 @@ base::Result<void> SegmentedLog::recover_from(std::size_t first, Offset recovery
     if (keep < segments_.size()) segment.release();
   }
   for (std::size_t i = segments_.size(); i > keep; --i) {
-    base::logger("storage").warn("log {} ends at {}: the segment at {} lies behind that", directory_,
-                                 log_end_, segments_[i - 1]->base());
+    base::logger("storage").warn("log {} ends at {}: the segment at {} lies behind that",
+                                 directory_, log_end_, segments_[i - 1]->base());
     TRY_VOID(segments_[i - 1]->remove_files());
     segments_.pop_back();
   }
@@ -291,8 +292,8 @@ base::Result<Offset> SegmentedLog::load_snapshot(Offset at_most) {
   producers_.clear();
   for (auto it = listing.snapshots.rbegin(); it != listing.snapshots.rend(); ++it) {
     const std::string name = segment_path(directory_, *it, ".snapshot");
-    const bool wanted =
-        *it == log_end_ || std::binary_search(listing.segments.begin(), listing.segments.end(), *it);
+    const bool wanted = *it == log_end_ ||
+                        std::binary_search(listing.segments.begin(), listing.segments.end(), *it);
     if (*it > log_end_) {
       TRY_VOID(files_.remove(name));
       continue;

@@ -249,8 +249,8 @@ base::Result<std::optional<std::int64_t>> Segment::rolling_timestamp_ms() {
 
 bool Segment::index_full(std::uint32_t index_bytes_max, std::size_t more_entries) const {
   const std::size_t entries = offset_index_.count() + more_entries;
-  return entries >= index_bytes_max / 8 || time_index_.count() + more_entries + 1 >=
-                                               index_bytes_max / 12;
+  return entries >= index_bytes_max / 8 ||
+         time_index_.count() + more_entries + 1 >= index_bytes_max / 12;
 }
 
 base::Result<void> Segment::flush_indexes(bool all) {

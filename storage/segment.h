@@ -130,7 +130,7 @@ class Segment {
   bool indexes_ready_ = false;
   bool tail_loaded_ = false;
   std::uint64_t bytes_since_index_ = 0;
-  base::Offset rebuilt_end_ = 0;  // while indexes are rebuilt
+  base::Offset rebuilt_end_ = 0;           // while indexes are rebuilt
   TimeIndex::Entry max_timestamp_{-1, 0};  // known once the tail is loaded
   std::optional<std::int64_t> rolling_timestamp_ms_;
 };

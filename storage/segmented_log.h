@@ -137,9 +137,10 @@ class SegmentedLog final : public Log {
   // log_compact.cc
   std::size_t cleanable_segments() const;
   base::Result<std::vector<CompletedTransaction>> aborted_in(std::size_t segments) const;
-  base::Result<void> clean_segment(std::size_t index, const KeyOffsets& keys,
-                                   const std::function<bool(const protocol::BatchInfo&)>& is_aborted,
-                                   const CompactionLimits& limits, CompactionStats& stats);
+  base::Result<void> clean_segment(
+      std::size_t index, const KeyOffsets& keys,
+      const std::function<bool(const protocol::BatchInfo&)>& is_aborted,
+      const CompactionLimits& limits, CompactionStats& stats);
   base::Result<void> replace_segment(std::size_t index, base::Bytes content);
 
   // recovery.cc

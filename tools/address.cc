@@ -16,7 +16,7 @@ Address parse_address(std::string_view text, std::string_view option) {
   if (colon != std::string_view::npos) {
     std::string_view host = text.substr(0, colon);
     const std::string_view port = text.substr(colon + 1);
-    const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
+    const bool bracketed = host.size() >= 2 && host.front() == '[' && host.back() == ']';
     if (bracketed) host = host.substr(1, host.size() - 2);
     std::uint16_t number = 0;
     const auto [stop, error] = std::from_chars(port.data(), port.data() + port.size(), number);

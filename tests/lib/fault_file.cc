@@ -23,8 +23,7 @@ std::string name_of(const std::string& path) {
 
 class FaultFile final : public storage::File {
  public:
-  FaultFile(FaultFileSystem& files, std::shared_ptr<FaultFileSystem::Inode> inode,
-            std::string path)
+  FaultFile(FaultFileSystem& files, std::shared_ptr<FaultFileSystem::Inode> inode, std::string path)
       : files_(files), inode_(std::move(inode)), path_(std::move(path)) {}
 
   base::Result<void> pread(base::MutableBytes into, std::uint64_t position) const override {
@@ -45,8 +44,7 @@ class FaultFile final : public storage::File {
     if (!error && files_.used_bytes() + grows > files_.capacity_bytes) error = system_error(ENOSPC);
     if (error) bytes = bytes.first(files_.random_.below(bytes.size() + 1));
     if (content.size() < position + bytes.size()) content.resize(position + bytes.size());
-    std::copy(bytes.begin(), bytes.end(),
-              content.begin() + static_cast<std::ptrdiff_t>(position));
+    std::copy(bytes.begin(), bytes.end(), content.begin() + static_cast<std::ptrdiff_t>(position));
     if (error) return error;
     return {};
   }
@@ -217,7 +215,8 @@ void FaultFileSystem::cut_file(Inode& inode) {
   std::size_t size = low + random_.below(high - low + 1);
   if (random_.chance(30)) size = synced.size();
   if (random_.chance(30)) size = written.size();
-  const unsigned keep_percent = random_.chance(30) ? 100 : static_cast<unsigned>(random_.below(101));
+  const unsigned keep_percent =
+      random_.chance(30) ? 100 : static_cast<unsigned>(random_.below(101));
   base::Buffer left(size);
   for (std::size_t at = 0; at < size; at += sector_bytes) {
     const base::Buffer& from = random_.chance(keep_percent) ? written : synced;

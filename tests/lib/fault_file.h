@@ -57,8 +57,8 @@ class FaultFileSystem final : public storage::FileSystem {
   struct Inode {
     base::Buffer written, synced;
   };
-  struct Change {  // of one directory, not yet synced
-    std::string name, from;  // `from`: renamed
+  struct Change {                  // of one directory, not yet synced
+    std::string name, from;        // `from`: renamed
     std::shared_ptr<Inode> inode;  // null: removed
   };
   struct Directory {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Our messages against Kafka's own classes: the schemas in its jar, and the bytes that it writes."""
+"""Our messages against the schemas in Kafka's jar and the bytes that its classes write."""
 import os
 import sys
 

@@ -331,7 +331,8 @@ TEST_CASE("Produce checks what Kafka checks") {
         number(ErrorCode::unknown_topic_or_partition));
   CHECK(produce(client, *topic, batch_of({"a"}), 0, 9, 2).error_code ==
         number(ErrorCode::invalid_required_acks));
-  ProduceRequest transactional = produce_request(*topic, 0, batch_of({"a"}));
+  const base::Buffer good = batch_of({"a"});
+  ProduceRequest transactional = produce_request(*topic, 0, good);
   transactional.transactional_id = "t";
   const auto answer = client.call<ProduceResponse>(9, transactional);
   CHECK(answer.responses[0].partition_responses[0].error_code ==

@@ -121,7 +121,8 @@ TEST_CASE("after the hand-over clients write, and a restart asks the mirror agai
   {
     Running broker(directory);
     auto& target = broker->mirror_target();
-    REQUIRE(broker.run([&] { return target.attach_topic("dr", "events", id_of(1), 1); }));
+    REQUIRE(
+        broker.run([&] { return target.attach_topic("dr", "events", id_of(1), 1); }).has_value());
     const auto handed_over = with_partition(
         broker, id, [](mirror::TargetPartition& partition) -> Task<base::Result<void>> {
           REQUIRE(partition.append(source_batch(0, 0, "a")).has_value());
@@ -136,7 +137,8 @@ TEST_CASE("after the hand-over clients write, and a restart asks the mirror agai
         });
     REQUIRE(handed_over.has_value());
     std::vector<std::string> names = {"events"};
-    REQUIRE(broker.run([&] { return target.set_desired_state(names, desired_stopped); }));
+    REQUIRE(
+        broker.run([&] { return target.set_desired_state(names, desired_stopped); }).has_value());
     CHECK(produce_error(broker.port(), "events", nullptr) ==
           static_cast<std::int16_t>(protocol::ErrorCode::policy_violation));
     REQUIRE(with_partition(broker, id, [](mirror::TargetPartition& partition) {
@@ -177,8 +179,8 @@ TEST_CASE("attaching tells apart what is ours, another's and a different topic")
 
   std::vector<std::string> names = {"own"};
   CHECK(broker.run([&] { return target.detach_topics(names); }).has_error());
-  REQUIRE(broker.run([&] { return target.set_desired_state(names, desired_stopped); }));
-  REQUIRE(broker.run([&] { return target.detach_topics(names); }));
+  REQUIRE(broker.run([&] { return target.set_desired_state(names, desired_stopped); }).has_value());
+  REQUIRE(broker.run([&] { return target.detach_topics(names); }).has_value());
   CHECK(target.topic("own")->mirror.empty());
   CHECK(produce_error(broker.port(), "own", nullptr) == 0);
 }
@@ -187,7 +189,7 @@ TEST_CASE("cut and restarted logs are what the mirror asked for") {
   Directory directory;
   Running broker(directory);
   auto& target = broker->mirror_target();
-  REQUIRE(broker.run([&] { return target.attach_topic("dr", "events", id_of(1), 1); }));
+  REQUIRE(broker.run([&] { return target.attach_topic("dr", "events", id_of(1), 1); }).has_value());
   const auto done = with_partition(
       broker, {id_of(1), 0}, [](mirror::TargetPartition& partition) -> Task<base::Result<void>> {
         REQUIRE(partition.append(source_batch(0, 0, "a")).has_value());
@@ -222,8 +224,8 @@ TEST_CASE("mirror states are replayed in order after a restart") {
     CHECK(target.state_partition_count() == 2);
     std::vector<Record> first = {record("a", "1"), record("b", "1")};
     std::vector<Record> second = {record("a", "2"), record("b", std::nullopt)};
-    REQUIRE(broker.run([&] { return target.append_state(1, first); }));
-    REQUIRE(broker.run([&] { return target.append_state(1, second); }));
+    REQUIRE(broker.run([&] { return target.append_state(1, first); }).has_value());
+    REQUIRE(broker.run([&] { return target.append_state(1, second); }).has_value());
     CHECK(broker.run([&] { return target.append_state(2, first); }).has_error());
     CHECK(broker->catalog().snapshot()->find(mirror_state_topic)->internal);
     CHECK(produce_error(broker.port(), std::string(mirror_state_topic), nullptr) ==
@@ -236,7 +238,7 @@ TEST_CASE("mirror states are replayed in order after a restart") {
                    (value ? std::string(base::as_text(*value)) : "-"));
   };
   auto& target = broker->mirror_target();
-  REQUIRE(broker.run([&] { return target.replay_state(apply); }));
+  REQUIRE(broker.run([&] { return target.replay_state(apply); }).has_value());
   CHECK(seen == std::vector<std::string>{"a=1", "b=1", "a=2", "b=-"});
 }
 
@@ -248,13 +250,13 @@ TEST_CASE("mirror definitions are kept") {
     mirror::MirrorDefinition definition;
     definition.name = "dr";
     definition.configs = {{"topics.exclude", ".*"}, {"bootstrap.servers", "127.0.0.1:1"}};
-    REQUIRE(broker.run([&] { return target.save_mirror(definition); }));
+    REQUIRE(broker.run([&] { return target.save_mirror(definition); }).has_value());
   }
   Running broker(directory);
   auto& target = broker->mirror_target();
   REQUIRE(target.mirrors().size() == 1);
   CHECK(target.mirrors()[0].configs.at("bootstrap.servers") == "127.0.0.1:1");
-  REQUIRE(broker.run([&] { return target.remove_mirror("dr"); }));
+  REQUIRE(broker.run([&] { return target.remove_mirror("dr"); }).has_value());
   CHECK(target.mirrors().empty());
 }
 

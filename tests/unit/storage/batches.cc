@@ -31,8 +31,8 @@ base::Buffer make_batch(const BatchSpec& spec) {
 base::Buffer make_marker(base::Offset base, base::LeaderEpoch epoch, base::ProducerId producer,
                          base::ProducerEpoch producer_epoch, protocol::TransactionResult result,
                          std::int32_t coordinator_epoch) {
-  base::Buffer batch = protocol::end_transaction_marker(
-      {producer, producer_epoch, coordinator_epoch, result}, 5000);
+  base::Buffer batch =
+      protocol::end_transaction_marker({producer, producer_epoch, coordinator_epoch, result}, 5000);
   protocol::set_base_offset(batch, base);
   protocol::set_partition_leader_epoch(batch, epoch);
   return batch;

@@ -27,7 +27,8 @@ namespace storage_test {
 struct BatchSpec {
   base::Offset base = 0;
   int count = 1;
-  std::optional<base::Offset> last = std::nullopt;  // beyond the records: a gap that compaction left
+  std::optional<base::Offset> last =
+      std::nullopt;  // beyond the records: a gap that compaction left
   base::LeaderEpoch epoch = 0;
   std::int64_t timestamp = 1000;  // of the first record; the others follow by 1 ms
   std::size_t value_bytes = 20;

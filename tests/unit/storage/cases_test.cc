@@ -36,7 +36,9 @@ std::string file_name(base::Offset base, const std::string& suffix) {
 void force_crc_zero(base::MutableBytes batch) {
   const std::size_t at = batch.size() - 5;  // inside the last value; the last byte counts headers
   auto crc = [&] { return protocol::crc32c(batch.subspan(21)); };
-  auto flip = [&](int bit) { batch[at - static_cast<std::size_t>(bit / 8)] ^= std::byte{1} << (bit % 8); };
+  auto flip = [&](int bit) {
+    batch[at - static_cast<std::size_t>(bit / 8)] ^= std::byte{1} << (bit % 8);
+  };
   const std::uint32_t start = crc();
   std::uint32_t effect[32], bits[32];
   for (int bit = 0; bit < 32; ++bit) {

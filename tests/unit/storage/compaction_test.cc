@@ -145,7 +145,8 @@ TEST_CASE("B14: a user's key equal to a marker's does not touch markers") {
   auto log = open(files);
   const std::string abort_key(4, '\0');
   REQUIRE(log->append_verbatim(
-      make_batch({.base = 0, .count = 2, .producer = 3, .sequence = 0, .transactional = true}), 0, 0));
+      make_batch({.base = 0, .count = 2, .producer = 3, .sequence = 0, .transactional = true}), 0,
+      0));
   REQUIRE(log->append_verbatim(make_marker(2, 0, 3, 0, protocol::TransactionResult::abort), 0, 0));
   REQUIRE(log->append_verbatim(keyed_batch(3, {{abort_key, "user"}}), 0, 0));
   REQUIRE(log->append_verbatim(keyed_batch(4, {{abort_key, std::string(700, 'x')}}), 0, 0));

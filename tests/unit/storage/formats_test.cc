@@ -31,7 +31,9 @@ TEST_CASE("offset index: relative last offset and position") {
   CHECK(index.lookup(1009).value() == 4200);
   CHECK(index.lookup(5'000'000'000).value() == 0x10000);
   REQUIRE(index.entries().flush());
-  CHECK(hex(files, "/d/x.index") == "0000000900001068" "7fffffff00010000");
+  CHECK(hex(files, "/d/x.index") ==
+        "0000000900001068"
+        "7fffffff00010000");
   CHECK(index.lookup(1009).value() == 4200);
   REQUIRE(index.truncate_to(2000));
   CHECK(hex(files, "/d/x.index") == "0000000900001068");
@@ -80,7 +82,8 @@ TEST_CASE("time index: timestamp and relative offset, growing timestamps only") 
   index.maybe_append({0x0102030406, 1005});
   REQUIRE(index.entries().flush());
   CHECK(hex(files, "/d/x.timeindex") ==
-        "000000010203040500000000" "000000010203040600000005");
+        "000000010203040500000000"
+        "000000010203040600000005");
   CHECK_FALSE(index.lookup(0x0102030404).value());
   CHECK(index.lookup(0x0102030405).value()->offset == 1000);
   CHECK(index.lookup(0x0202030405).value()->offset == 1005);
@@ -103,7 +106,11 @@ TEST_CASE("transaction index") {
                         .aborted = true,
                         .last_stable_offset = 4}));
   CHECK(hex(files, "/d/x.txnindex") ==
-        "0000" "0000000000000001" "0000000000000002" "0000000000000003" "0000000000000004");
+        "0000"
+        "0000000000000001"
+        "0000000000000002"
+        "0000000000000003"
+        "0000000000000004");
   TxnIndex again(files, "/d/x.txnindex");
   REQUIRE(again.open());
   CHECK(again.read_all().value().at(0).marker_offset == 3);
@@ -115,9 +122,13 @@ TEST_CASE("transaction index") {
 
 TEST_CASE("producer snapshot: Kafka's layout, checksum, and nothing else") {
   ProducerState state;
-  protocol::BatchInfo info = *protocol::parse_batch(make_batch(
-      {.base = 100, .count = 3, .timestamp = 0x1000, .producer = 5, .producer_epoch = 2,
-       .sequence = 7, .transactional = true}));
+  protocol::BatchInfo info = *protocol::parse_batch(make_batch({.base = 100,
+                                                                .count = 3,
+                                                                .timestamp = 0x1000,
+                                                                .producer = 5,
+                                                                .producer_epoch = 2,
+                                                                .sequence = 7,
+                                                                .transactional = true}));
   state.apply(info, std::nullopt);
   base::Buffer content = state.encode_snapshot();
   CHECK(base::to_hex(base::Bytes(content).first(2)) == "0001");
@@ -171,8 +182,8 @@ TEST_CASE("epoch file, and Kafka's answers (B12)") {
   CHECK(cache.to_text() == "0\n1\n3 10\n");
   CHECK(cache.truncate_to(10));
   CHECK(cache.to_text() == "0\n0\n");
-  for (const char* bad : {"", "0\n", "1\n0\n", "0\n2\n1 0\n", "0\n1\n1\n", "0\n1\n1 x\n", "0\n1\n-2 0\n",
-                          "0\n-1\n", "0\n1\n1 0 7\n", "0\n1\n99999999999 0\n"})
+  for (const char* bad : {"", "0\n", "1\n0\n", "0\n2\n1 0\n", "0\n1\n1\n", "0\n1\n1 x\n",
+                          "0\n1\n-2 0\n", "0\n-1\n", "0\n1\n1 0 7\n", "0\n1\n99999999999 0\n"})
     CHECK(EpochCache::parse(bad).has_error());
 }
 
@@ -206,7 +217,8 @@ TEST_CASE("log state") {
   REQUIRE(read);
   CHECK(read->restart_at == 7);
   CHECK_FALSE(read->truncate_to);
-  for (const char* bad : {"", "0", "0\n", "0\nrecovery_point 1\n", "1\nrecovery_point 1\nlog_start 1\n",
-                          "0\nrecovery_point 1\nlog_start -1\n", "0\nrecovery_point 1\nlog_start 1\nx 1\n"})
+  for (const char* bad :
+       {"", "0", "0\n", "0\nrecovery_point 1\n", "1\nrecovery_point 1\nlog_start 1\n",
+        "0\nrecovery_point 1\nlog_start -1\n", "0\nrecovery_point 1\nlog_start 1\nx 1\n"})
     CHECK(LogState::parse(bad).has_error());
 }

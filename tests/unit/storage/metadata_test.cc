@@ -20,10 +20,12 @@ TEST_CASE("metadata store: transactions, revisions, ranges, watches") {
     seen.push_back(write.key + (write.value ? "=" + *write.value : " gone") + "@" +
                    std::to_string(revision));
   });
-  CHECK(store->txn({{"topics/a", 0}}, {{"topics/a", "1"}, {"topics/b", "2"}, {"other", "3"}}).value() == 1);
+  CHECK(store->txn({{"topics/a", 0}}, {{"topics/a", "1"}, {"topics/b", "2"}, {"other", "3"}})
+            .value() == 1);
   CHECK(store->txn({{"topics/a", 0}}, {{"topics/a", "x"}}).error() == StorageErrc::conflict);
   CHECK(store->txn({{"topics/a", 2}}, {{"topics/a", "x"}}).error() == StorageErrc::conflict);
-  CHECK(store->txn({{"topics/a", 1}}, {{"topics/a", "4"}, {"topics/b", std::nullopt}}).value() == 2);
+  CHECK(store->txn({{"topics/a", 1}}, {{"topics/a", "4"}, {"topics/b", std::nullopt}}).value() ==
+        2);
   CHECK(store->txn({}, {}).value() == 2);
   CHECK(seen == std::vector<std::string>{"topics/a=1@1", "topics/b=2@1", "topics/a=4@2",
                                          "topics/b gone@2"});
@@ -45,7 +47,8 @@ TEST_CASE("metadata store: what a transaction returned survives a kill") {
   TemporaryDirectory directory;
   auto store = open_rocksdb_store(directory / "metadata").value();
   for (int i = 0; i < 200; ++i)
-    REQUIRE(store->txn({}, {{"k" + std::to_string(i % 50), std::string(500, 'v') + std::to_string(i)}}));
+    REQUIRE(store->txn(
+        {}, {{"k" + std::to_string(i % 50), std::string(500, 'v') + std::to_string(i)}}));
   // The files as they are while the process lives: nothing was closed.
   std::filesystem::copy(directory / "metadata", directory / "copy",
                         std::filesystem::copy_options::recursive);

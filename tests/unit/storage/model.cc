@@ -211,10 +211,11 @@ void compare(const storage::Log& log, const LogModel& model, base::Random& rando
   REQUIRE(log.last_stable_offset(model.end) == stable);
 
   const base::Offset span = std::max<base::Offset>(1, model.end - model.start);
-  const base::Offset from = model.start + static_cast<base::Offset>(
-                                              random.below(static_cast<std::uint64_t>(span)));
-  const base::Offset to = from + static_cast<base::Offset>(
-                                     random.below(static_cast<std::uint64_t>(model.end - from) + 1));
+  const base::Offset from =
+      model.start + static_cast<base::Offset>(random.below(static_cast<std::uint64_t>(span)));
+  const base::Offset to =
+      from +
+      static_cast<base::Offset>(random.below(static_cast<std::uint64_t>(model.end - from) + 1));
   auto aborted = log.aborted_transactions(from, to);
   REQUIRE(aborted);
   std::size_t n = 0;

@@ -18,8 +18,8 @@ struct ModelBatch {
 
 struct LogModel {
   std::vector<ModelBatch> batches;
-  base::Offset start = 0;  // log start
-  base::Offset end = 0;    // log end, also when there is no batch
+  base::Offset start = 0;                  // log start
+  base::Offset end = 0;                    // log end, also when there is no batch
   std::optional<storage::EpochEnd> begun;  // an epoch begun at `end` without a batch
 
   void add(base::Bytes bytes);

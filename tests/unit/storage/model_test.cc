@@ -1,7 +1,7 @@
 // Random operations on a log in memory, compared with a vector of batches after each one.
+#include "tests/unit/storage/model.h"
 #include "storage/error.h"
 #include "tests/lib/fault_file.h"
-#include "tests/unit/storage/model.h"
 
 using namespace storage_test;
 using storage::Log;
@@ -122,8 +122,8 @@ class World {
   void truncate() {
     base::Offset to = model_.end;
     if (!random_.chance(20) && !model_.batches.empty())
-      to = std::max(model_.start, model_.end - below(std::min<base::Offset>(
-                                                   model_.end - model_.start + 1, 60)));
+      to = std::max(model_.start,
+                    model_.end - below(std::min<base::Offset>(model_.end - model_.start + 1, 60)));
     const bool cuts = to < model_.end;
     REQUIRE(log_->truncate_to(to));
     model_.truncate_to(to);

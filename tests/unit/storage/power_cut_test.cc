@@ -111,7 +111,8 @@ class World {
     spec.count = 1 + static_cast<int>(random_.below(3));
     spec.timestamp = 1'000'000 + static_cast<std::int64_t>(random_.below(100'000));
     spec.producer = leader_producer;
-    if (const ModelBatch* last = last_of_producer()) spec.sequence = *last->info.last_sequence() + 1;
+    if (const ModelBatch* last = last_of_producer())
+      spec.sequence = *last->info.last_sequence() + 1;
     base::Buffer batch = make_batch(spec);
     auto info = log_->append_as_leader(batch, maker_.epoch, now_, storage::AppendOrigin::client);
     if (!files_.dead()) REQUIRE(info);
@@ -137,8 +138,8 @@ class World {
   void truncate() {
     base::Offset to = model_.end;
     if (!random_.chance(20))
-      to = std::max(model_.start, model_.end - below(std::min<base::Offset>(
-                                                   model_.end - model_.start + 1, 60)));
+      to = std::max(model_.start,
+                    model_.end - below(std::min<base::Offset>(model_.end - model_.start + 1, 60)));
     attempt_.truncate_to(to);
     cut_ = true;
     (void)log_->truncate_to(to);
@@ -219,8 +220,8 @@ TEST_CASE("power cuts: a prefix is left, with all that was durable") {
 TEST_CASE("a torn write is cut at the last whole batch, wherever it is torn") {
   FaultFileSystem files(1);
   const base::Buffer first = make_batch({.base = 0, .count = 3});
-  const base::Buffer all = join({first, make_batch({.base = 3, .count = 2}),
-                                 make_batch({.base = 5, .count = 4})});
+  const base::Buffer all =
+      join({first, make_batch({.base = 3, .count = 2}), make_batch({.base = 5, .count = 4})});
   const std::string file = "/t-0/00000000000000000000.log";
   Log::OpenOptions options;
   for (std::size_t size = 0; size <= all.size(); ++size) {
