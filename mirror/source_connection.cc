@@ -122,7 +122,8 @@ boost::asio::awaitable<base::Result<void>> SourceConnection::negotiate() {
     protocol::Writer writer(send_);
     start_message(writer, protocol::ApiKey::api_versions, version);
     encode(writer, version, request);
-    CO_TRY(const base::Bytes body, co_await exchange(protocol::ApiKey::api_versions, version, no_extra_wait));
+    CO_TRY(const base::Bytes body,
+           co_await exchange(protocol::ApiKey::api_versions, version, no_extra_wait));
     constexpr auto refused = static_cast<std::int16_t>(protocol::ErrorCode::unsupported_version);
     protocol::ApiVersionsResponse response;
     const bool error_in_v0 =
