@@ -117,8 +117,10 @@ def check_with_loader(data, wanted, folder):
         seen[mode] = load(mode, copy, starts)
         for (topic, partition), (start, end) in wanted.items():
             name = f"{topic}-{partition}"
-            epochs = ",".join(":".join(l.split()) for l in checkpoint(
-                os.path.join(places[name], "leader-epoch-checkpoint"))) or "-"
+            # Kafka's loader drops an epoch that has no record yet: it begins at the log end.
+            entries = [l.split() for l in checkpoint(
+                os.path.join(places[name], "leader-epoch-checkpoint"))]
+            epochs = ",".join(f"{e}:{at}" for e, at in entries if int(at) < end) or "-"
             if seen[mode][name][:3] != (start, end, epochs):
                 raise AssertionError(f"{name} {mode}: Kafka loads {seen[mode][name][:3]}, we say "
                                      f"{(start, end, epochs)}")
