@@ -111,13 +111,14 @@ void FetchSession::fill_all(protocol::FetchRequest& request) {
   std::map<std::string, std::size_t> places;
   for (auto& [name, topic] : topics_)
     for (auto& [partition, entry] : topic.partitions) add_to(request, places, entry);
-  rotation_ = request.topics.empty() ? 0 : (rotation_ + 1) % request.topics.size();
-  std::ranges::rotate(request.topics,
-                      request.topics.begin() + static_cast<std::ptrdiff_t>(rotation_));
-  for (auto& topic : request.topics)
-    std::ranges::rotate(topic.partitions,
-                        topic.partitions.begin() +
-                            static_cast<std::ptrdiff_t>(rotation_ % topic.partitions.size()));
+  if (request.topics.empty()) return;
+  const std::size_t turn = rotation_++;
+  const auto begin_at = [](auto& list, std::size_t at) {
+    std::ranges::rotate(list, list.begin() + static_cast<std::ptrdiff_t>(at % list.size()));
+  };
+  // Within a topic the turn comes on once all topics have been first.
+  for (auto& topic : request.topics) begin_at(topic.partitions, turn / request.topics.size());
+  begin_at(request.topics, turn);
 }
 
 void FetchSession::fill_changes(protocol::FetchRequest& request) {

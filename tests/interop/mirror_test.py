@@ -152,6 +152,10 @@ class Proof:
                         if ours[2] < theirs[2]:
                             raise AssertionError(f"leader epoch of {name}: {ours[2]} < {theirs[2]}")
                         continue
+                    # The cleaner took the first records: the source remembers the epoch of the log
+                    # start, while a copy knows the epochs of what there is.
+                    if timestamp == wire.EARLIEST and log[0].base_offset > theirs[1]:
+                        continue
                     equal(f"epoch of ListOffsets({timestamp}) of {name}", ours[2], theirs[2])
                 self.same_newest(a, b, topic, partition)
 
@@ -378,7 +382,8 @@ class Proof:
                            client.list_offset(*tp, wire.LATEST)[1]) for tp in PARTITIONS}
         self.calque.stop()
         dumped = storage_oracle.check_with_dump(self.calque.data)
-        loaded = storage_oracle.check_with_loader(self.calque.data, wanted, self.tests.folder)
+        loaded = storage_oracle.check_with_loader(
+            self.calque.data, wanted, self.tests.folder, producers=False)
         return f"{dumped} files dumped, {loaded} logs loaded"
 
 

@@ -100,9 +100,11 @@ def load(mode, data, starts):
             for w in (line.split(" ") for line in out.split("\n") if line)}
 
 
-def check_with_loader(data, wanted, folder):
+def check_with_loader(data, wanted, folder, producers=True):
     """Opens copies of the partitions with Kafka's loader, as after a clean end and as after a
-    crash. `wanted`: {(topic, partition): (log start, log end)}. Returns the number of logs."""
+    crash. `wanted`: {(topic, partition): (log start, log end)}. Returns the number of logs.
+    Without `producers` their number may differ: after a failover the log holds the record that
+    forgets all producers, which our snapshots follow and Kafka's recovery does not know."""
     places = partition_folders(data)
     starts = {f"{t}-{p}": start for (t, p), (start, _) in wanted.items()}
     missing = sorted(set(starts) - set(places))
@@ -128,7 +130,8 @@ def check_with_loader(data, wanted, folder):
                 check_indexes_kept(name, before[name], index_files(os.path.join(copy, name)))
         shutil.rmtree(copy)
     for name in starts:
-        if seen["clean"][name] != seen["crashed"][name]:
+        compared = slice(None) if producers else slice(0, 4)
+        if seen["clean"][name][compared] != seen["crashed"][name][compared]:
             raise AssertionError(f"{name}: clean {seen['clean'][name]}, recovered "
                                  f"{seen['crashed'][name]}")
     return len(wanted)
