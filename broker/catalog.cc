@@ -29,7 +29,7 @@ std::string deleting_key(const base::Uuid& id) {
   return std::string(deleting_prefix) + id.to_string();
 }
 
-spdlog::logger& log() {
+spdlog::logger& catalog_log() {
   return base::logger("broker");
 }
 
@@ -100,7 +100,7 @@ base::Result<void> Catalog::finish_deletions() {
     if (!snapshot_->find(topic.name)) {
       for (std::size_t i = 0; i < topic.partitions.size(); ++i)
         TRY_VOID(broker_.logs().delete_log(topic.name, static_cast<std::int32_t>(i)));
-      log().info("the deletion of topic {} was finished", topic.name);
+      catalog_log().info("the deletion of topic {} was finished", topic.name);
     }
     const std::vector<storage::Write> writes = {{entry.key, std::nullopt}};
     TRY_VOID(store_->txn({}, writes));
@@ -135,7 +135,8 @@ base::Result<std::shared_ptr<Partition>> Catalog::open_partition(const TopicPtr&
                                   produce_rules(topic->configs, broker_.config()));
   // While a topic is mirrored, and until its mirror has handed the partition over, the epoch cache
   // belongs to the source's history.
-  if (topic->mirror.empty()) TRY_VOID(partition->log().begin_epoch(partition->leader_epoch()));
+  if (topic->mirror.empty())
+    TRY_VOID(partition->log().begin_epoch(partition->leader_epoch()));
   return partition;
 }
 
@@ -184,7 +185,8 @@ Catalog::Task<void> Catalog::open_partitions(TopicPtr topic, std::int32_t from) 
   for (const auto& one : co_await on_each(std::move(jobs)))
     if (one.has_error()) all = one;
   if (all.has_error()) {
-    log().error("the logs of topic {} could not be made: {}", topic->name, all.error().message());
+    catalog_log().error("the logs of topic {} could not be made: {}", topic->name,
+                        all.error().message());
     static_cast<void>(co_await remove_partitions(topic, from));  // logs what it cannot do
   }
   co_return all;
@@ -205,8 +207,8 @@ Catalog::Task<void> Catalog::remove_partitions(TopicPtr topic, std::int32_t from
       };
       const auto deleted = co_await shard->on_disk(std::move(work));
       if (deleted.has_error())
-        log().error("{}-{}: deleting the log failed: {}", topic->name, id.partition,
-                    deleted.error().message());
+        catalog_log().error("{}-{}: deleting the log failed: {}", topic->name, id.partition,
+                            deleted.error().message());
       co_return deleted;
     };
     jobs.push_back({shard, std::move(remove)});
@@ -246,8 +248,8 @@ Catalog::Task<TopicPtr> Catalog::create_locked(NewTopic wanted) {
   auto next = std::make_shared<Snapshot>(*snapshot_);
   next->put(made);
   co_await publish(std::move(next), std::vector<TopicPtr>());
-  log().info("topic {} created, id {}, {} partitions", made->name, made->id.to_string(),
-             made->partitions.size());
+  catalog_log().info("topic {} created, id {}, {} partitions", made->name, made->id.to_string(),
+                     made->partitions.size());
   co_return made;
 }
 
@@ -261,7 +263,7 @@ Catalog::Task<void> Catalog::delete_locked(TopicPtr topic) {
   CO_TRY_VOID(co_await remove_partitions(topic, 0));
   const std::vector<storage::Write> finished = {{deleting_key(topic->id), std::nullopt}};
   CO_TRY_VOID(store_->txn({}, finished));
-  log().info("topic {} deleted, id {}", topic->name, topic->id.to_string());
+  catalog_log().info("topic {} deleted, id {}", topic->name, topic->id.to_string());
   co_return base::Result<void>();
 }
 

@@ -12,20 +12,20 @@ namespace broker {
 namespace {
 
 template <class T>
-using Task = boost::asio::awaitable<base::Result<T>>;
+using Change = boost::asio::awaitable<base::Result<T>>;
 
 }  // namespace
 
-Task<TopicPtr> Catalog::create_topic(NewTopic topic) {
-  auto change = [this, &topic]() -> Task<TopicPtr> {
+Change<TopicPtr> Catalog::create_topic(NewTopic topic) {
+  auto change = [this, &topic]() -> Change<TopicPtr> {
     const auto guard = co_await lock_->take();
     co_return co_await create_locked(std::move(topic));
   };
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
-Task<void> Catalog::delete_topic(base::Uuid id) {
-  auto change = [this, id]() -> Task<void> {
+Change<void> Catalog::delete_topic(base::Uuid id) {
+  auto change = [this, id]() -> Change<void> {
     const auto guard = co_await lock_->take();
     const TopicPtr topic = snapshot_->find(id);
     if (!topic) co_return BrokerErrc::unknown_topic_id;
@@ -35,8 +35,8 @@ Task<void> Catalog::delete_topic(base::Uuid id) {
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
-Task<TopicPtr> Catalog::add_partitions(std::string name, std::int32_t total, bool by_mirror) {
-  auto change = [this, &name, total, by_mirror]() -> Task<TopicPtr> {
+Change<TopicPtr> Catalog::add_partitions(std::string name, std::int32_t total, bool by_mirror) {
+  auto change = [this, &name, total, by_mirror]() -> Change<TopicPtr> {
     const auto guard = co_await lock_->take();
     const TopicPtr topic = snapshot_->find(name);
     if (!topic) co_return BrokerErrc::unknown_topic;
@@ -46,8 +46,9 @@ Task<TopicPtr> Catalog::add_partitions(std::string name, std::int32_t total, boo
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
-Task<TopicPtr> Catalog::set_configs(std::string name, std::map<std::string, std::string> configs) {
-  auto change = [this, &name, &configs]() -> Task<TopicPtr> {
+Change<TopicPtr> Catalog::set_configs(std::string name,
+                                      std::map<std::string, std::string> configs) {
+  auto change = [this, &name, &configs]() -> Change<TopicPtr> {
     const auto guard = co_await lock_->take();
     const TopicPtr topic = snapshot_->find(name);
     if (!topic) co_return BrokerErrc::unknown_topic;
@@ -59,8 +60,8 @@ Task<TopicPtr> Catalog::set_configs(std::string name, std::map<std::string, std:
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
-Task<base::LeaderEpoch> Catalog::bump_epoch(base::TopicPartition id, base::LeaderEpoch at_least) {
-  auto change = [this, id, at_least]() -> Task<base::LeaderEpoch> {
+Change<base::LeaderEpoch> Catalog::bump_epoch(base::TopicPartition id, base::LeaderEpoch at_least) {
+  auto change = [this, id, at_least]() -> Change<base::LeaderEpoch> {
     const auto guard = co_await lock_->take();
     const TopicPtr topic = snapshot_->find(id.topic_id);
     const auto index = static_cast<std::size_t>(id.partition);
@@ -77,9 +78,9 @@ Task<base::LeaderEpoch> Catalog::bump_epoch(base::TopicPartition id, base::Leade
 
 // Any of these may fail half-way through only between a topic's creation and nothing else, so a
 // mirror that calls again after an error finds the topic attached and goes on.
-Task<TopicPtr> Catalog::attach_topic(std::string mirror, std::string name, base::Uuid id,
-                                     std::int32_t partitions) {
-  auto change = [this, &mirror, &name, id, partitions]() -> Task<TopicPtr> {
+Change<TopicPtr> Catalog::attach_topic(std::string mirror, std::string name, base::Uuid id,
+                                       std::int32_t partitions) {
+  auto change = [this, &mirror, &name, id, partitions]() -> Change<TopicPtr> {
     const auto guard = co_await lock_->take();
     const TopicPtr topic = snapshot_->find(name);
     if (!topic) {
@@ -106,8 +107,8 @@ Task<TopicPtr> Catalog::attach_topic(std::string mirror, std::string name, base:
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
-Task<void> Catalog::set_desired_state(std::vector<std::string> names, std::int8_t state) {
-  auto change = [this, &names, state]() -> Task<void> {
+Change<void> Catalog::set_desired_state(std::vector<std::string> names, std::int8_t state) {
+  auto change = [this, &names, state]() -> Change<void> {
     const auto guard = co_await lock_->take();
     std::vector<Topic> changed;
     for (const std::string& name : names) {
@@ -122,8 +123,8 @@ Task<void> Catalog::set_desired_state(std::vector<std::string> names, std::int8_
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
-Task<void> Catalog::detach_topics(std::vector<std::string> names) {
-  auto change = [this, &names]() -> Task<void> {
+Change<void> Catalog::detach_topics(std::vector<std::string> names) {
+  auto change = [this, &names]() -> Change<void> {
     const auto guard = co_await lock_->take();
     std::vector<Topic> changed;
     for (const std::string& name : names) {
@@ -139,8 +140,8 @@ Task<void> Catalog::detach_topics(std::vector<std::string> names) {
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
-Task<void> Catalog::save_mirror(storage::MirrorRecord mirror) {
-  auto change = [this, &mirror]() -> Task<void> {
+Change<void> Catalog::save_mirror(storage::MirrorRecord mirror) {
+  auto change = [this, &mirror]() -> Change<void> {
     const auto guard = co_await lock_->take();
     const std::vector<storage::Write> writes = {
         {"mirrors/" + mirror.name, storage::encode(mirror)}};
@@ -155,8 +156,8 @@ Task<void> Catalog::save_mirror(storage::MirrorRecord mirror) {
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
-Task<void> Catalog::remove_mirror(std::string name) {
-  auto change = [this, &name]() -> Task<void> {
+Change<void> Catalog::remove_mirror(std::string name) {
+  auto change = [this, &name]() -> Change<void> {
     const auto guard = co_await lock_->take();
     const std::vector<storage::Write> writes = {{"mirrors/" + name, std::nullopt}};
     CO_TRY_VOID(store_->txn({}, writes));

@@ -26,7 +26,7 @@ namespace {
 constexpr auto no_throw = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds accept_pause = 100ms;
 
-spdlog::logger& log() {
+spdlog::logger& server_log() {
   return base::logger("server");
 }
 
@@ -39,7 +39,7 @@ void log_failure(const char* what, const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const std::exception& e) {
-    log().error("{} ended by an exception: {}", what, e.what());
+    server_log().error("{} ended by an exception: {}", what, e.what());
   }
 }
 
@@ -117,7 +117,7 @@ asio::awaitable<void> Server::accept_loop(Listener* listener) {
     if (!listener->acceptor.is_open()) break;
     if (error) {
       // Out of descriptors, as a rule: going on at once would only spin.
-      log().error("accepting a connection failed: {}", error.message());
+      server_log().error("accepting a connection failed: {}", error.message());
       pause.expires_after(accept_pause);
       co_await pause.async_wait(no_throw);
       continue;
@@ -197,7 +197,7 @@ bool Server::stop() {
   });
   on_every_connection([](Connection& one) { one.close_when_idle(); });
   if (wait_until_empty(drain_max)) return true;
-  log().warn("{} connections are closed in the middle of a request", connection_count());
+  server_log().warn("{} connections are closed in the middle of a request", connection_count());
   on_every_connection([](Connection& one) { one.close(); });
   return wait_until_empty(drain_max);
 }

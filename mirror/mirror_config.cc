@@ -113,7 +113,7 @@ struct Setting {
   std::string_view name;
   Parse parse;
 };
-constexpr std::array<Setting, 30> settings{{
+constexpr std::array<Setting, 30> mirror_settings{{
     {config_key::bootstrap_servers, bootstrap},
     {config_key::source_cluster_id, cluster_id},
     {config_key::topics_include, include},
@@ -168,8 +168,8 @@ ParsedConfig parse_mirror_config(const ConfigMap& short_names) {
     return out;
   }
   for (const auto& [name, value] : short_names) {
-    const auto setting = std::ranges::find(settings, name, &Setting::name);
-    if (setting == settings.end()) {
+    const auto setting = std::ranges::find(mirror_settings, name, &Setting::name);
+    if (setting == mirror_settings.end()) {
       refuse(control_error::invalid_config,
              fmt::format("'{}' is no setting of a mirror; remove it", name));
       return out;

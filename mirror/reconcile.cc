@@ -8,7 +8,7 @@ namespace mirror {
 namespace {
 
 // Where a partition copies or is about to. FAILED ones come back by themselves or not at all.
-bool copies(MirrorState state) {
+bool copies_or_will(MirrorState state) {
   using enum MirrorState;
   return state == log_alignment || state == epoch_fencing || state == ule_recovery ||
          state == mirroring;
@@ -23,7 +23,7 @@ std::optional<PartitionCommand> command_for(MirrorState desired, const LocalPart
       return std::nullopt;
     case paused:
       // One that failed for good does not fetch, and its reason must stay to be seen.
-      if (copies(p.state) || (p.state == failed && !p.final_failure))
+      if (copies_or_will(p.state) || (p.state == failed && !p.final_failure))
         return PartitionCommand::pause;
       return std::nullopt;
     case stopped:
@@ -50,8 +50,8 @@ bool wants_source(const MirroredTopic& topic) {
 void fail_topic(const MirroredTopic& topic, Failure failure, std::string text,
                 std::vector<Request>& out) {
   const bool any = std::ranges::any_of(topic.partitions, [](const LocalPartition& p) {
-    return copies(p.state) || p.state == MirrorState::pausing || p.state == MirrorState::paused ||
-           (p.state == MirrorState::failed && !p.final_failure);
+    return copies_or_will(p.state) || p.state == MirrorState::pausing ||
+           p.state == MirrorState::paused || (p.state == MirrorState::failed && !p.final_failure);
   });
   if (any) out.push_back(FailTopic{topic.name, failure, std::move(text)});
 }

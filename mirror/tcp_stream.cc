@@ -46,10 +46,10 @@ class TcpStream final : public Stream {
 
 // Ends what is under way when the time is over. Its handler may already be queued when this object
 // goes, hence the shared state.
-class Deadline {
+class StreamDeadline {
  public:
-  Deadline(const boost::asio::any_io_executor& executor, base::Clock::duration timeout,
-           tcp::resolver& resolver, tcp::socket& socket)
+  StreamDeadline(const boost::asio::any_io_executor& executor, base::Clock::duration timeout,
+                 tcp::resolver& resolver, tcp::socket& socket)
       : timer_(executor) {
     timer_.expires_after(timeout);
     timer_.async_wait([&resolver, &socket, state = state_](boost::system::error_code error) {
@@ -60,9 +60,9 @@ class Deadline {
       socket.close(ignored);
     });
   }
-  ~Deadline() { state_->over = true; }
-  Deadline(const Deadline&) = delete;
-  Deadline& operator=(const Deadline&) = delete;
+  ~StreamDeadline() { state_->over = true; }
+  StreamDeadline(const StreamDeadline&) = delete;
+  StreamDeadline& operator=(const StreamDeadline&) = delete;
   bool passed() const { return state_->passed; }
 
  private:
@@ -96,7 +96,7 @@ boost::asio::awaitable<base::Result<std::unique_ptr<Stream>>> connect_stream(
     base::Clock::duration timeout) {
   tcp::resolver resolver(executor);
   tcp::socket socket(executor);
-  Deadline deadline(executor, timeout, resolver, socket);
+  StreamDeadline deadline(executor, timeout, resolver, socket);
   auto endpoints = co_await resolve(resolver, std::move(host), port);
   if (deadline.passed()) co_return SourceErrc::timed_out;
   if (!endpoints) co_return endpoints.error();

@@ -11,8 +11,8 @@
 namespace protocol {
 namespace {
 
-constexpr std::size_t crc_at = 17;
-constexpr std::size_t attributes_at = 21;
+constexpr std::size_t batch_crc_at = 17;
+constexpr std::size_t batch_attributes_at = 21;
 
 void put_byte(base::Buffer& out, std::uint8_t value) {
   out.push_back(std::byte{value});
@@ -145,7 +145,7 @@ base::Buffer BatchBuilder::build() && {
   take(at, options_.base_sequence.value_or(-1));
   take(at, count_);
   std::copy(body.begin(), body.end(), at);
-  store_be(out.data() + crc_at, crc32c(base::Bytes(out).subspan(attributes_at)));
+  store_be(out.data() + batch_crc_at, crc32c(base::Bytes(out).subspan(batch_attributes_at)));
   return out;
 }
 

@@ -8,9 +8,9 @@
 namespace protocol {
 namespace {
 
-constexpr std::size_t crc_at = 12;
-constexpr std::size_t magic_at = 16;
-constexpr std::size_t attributes_at = 17;
+constexpr std::size_t message_crc_at = 12;
+constexpr std::size_t message_magic_at = 16;
+constexpr std::size_t message_attributes_at = 17;
 constexpr std::size_t timestamp_at = 18;
 
 // A length of -1 says null.
@@ -34,14 +34,14 @@ base::Result<BatchInfo> parse_legacy_header(base::Bytes bytes) {
   if (bytes.size() < legacy_header_bytes_v0) return BatchErrc::incomplete;
   const std::byte* at = bytes.data();
   BatchInfo info;
-  info.magic = load_be<std::uint8_t>(at + magic_at);
+  info.magic = load_be<std::uint8_t>(at + message_magic_at);
   info.base_offset = load_be<std::int64_t>(at);
   info.last_offset = info.base_offset;
-  info.crc = load_be<std::uint32_t>(at + crc_at);
+  info.crc = load_be<std::uint32_t>(at + message_crc_at);
   // Only codec and timestamp type mean something here, and the latter only in magic 1; the bits of
   // magic 2 must not show through.
   std::int16_t bits = info.magic == 0 ? 0x07 : 0x0f;
-  info.attributes = load_be<std::uint8_t>(at + attributes_at) & bits;
+  info.attributes = load_be<std::uint8_t>(at + message_attributes_at) & bits;
   if (info.magic == 1) {
     if (bytes.size() < legacy_header_bytes_v1) return BatchErrc::incomplete;
     info.base_timestamp = load_be<std::int64_t>(at + timestamp_at);

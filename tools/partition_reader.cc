@@ -13,8 +13,8 @@ namespace {
 // Later versions name topics by id alone, which a source before 2.8 does not have.
 constexpr std::int16_t fetch_version_max = 12;
 constexpr std::int32_t fetch_wait_ms = 500;
-constexpr int attempts_max = 40;
-constexpr int attempt_pause_ms = 250;
+constexpr int read_attempts_max = 40;
+constexpr int read_pause_ms = 250;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ bool PartitionReader::next() {
   int attempts = 0;
   while (next_ < until_) {
     if (take()) return true;
-    if (++attempts > attempts_max)
+    if (++attempts > read_attempts_max)
       throw Failure(ExitCode::failed,
                     fmt::format("'{}' partition {} has no record batch at offset {} although it "
                                 "ends at {}; look at the log of {}",
@@ -71,7 +71,7 @@ void PartitionReader::fetch() {
     fetch_once();
   } catch (const Failure& failure) {
     if (failure.code() != ExitCode::unreachable) throw;
-    sleep_ms(attempt_pause_ms);
+    sleep_ms(read_pause_ms);
     check_interrupted();
     cluster_.forget_leaders();
   }
@@ -104,7 +104,7 @@ void PartitionReader::fetch_once() {
                                                 "from offset {}: {}; look at the broker's log",
                                                 client.address().to_string(), topic_, partition_,
                                                 next_, error_text(code)));
-  sleep_ms(attempt_pause_ms);
+  sleep_ms(read_pause_ms);
   check_interrupted();
   cluster_.forget_leaders();
 }

@@ -18,9 +18,10 @@ namespace {
 using protocol::CreatePartitionsRequest;
 using protocol::CreatePartitionsResponse;
 using protocol::ErrorCode;
-using Wanted = CreatePartitionsRequest::Topic;
+using NewPartitions = CreatePartitionsRequest::Topic;
 
-CreatePartitionsResponse::Result answer(const Wanted& wanted, ErrorCode code, std::string message) {
+CreatePartitionsResponse::Result answer(const NewPartitions& wanted, ErrorCode code,
+                                        std::string message) {
   CreatePartitionsResponse::Result result;
   result.name = wanted.name;
   result.error_code = static_cast<std::int16_t>(code);
@@ -28,8 +29,8 @@ CreatePartitionsResponse::Result answer(const Wanted& wanted, ErrorCode code, st
   return result;
 }
 
-std::optional<CreatePartitionsResponse::Result> refusal(const Wanted& wanted, const Topic* topic,
-                                                        base::NodeId node) {
+std::optional<CreatePartitionsResponse::Result> refusal(const NewPartitions& wanted,
+                                                        const Topic* topic, base::NodeId node) {
   if (topic == nullptr)
     return answer(wanted, ErrorCode::unknown_topic_or_partition, "there is no such topic here");
   const auto present = static_cast<std::int32_t>(topic->partitions.size());
@@ -53,7 +54,7 @@ std::optional<CreatePartitionsResponse::Result> refusal(const Wanted& wanted, co
     return answer(wanted, ErrorCode::invalid_replica_assignment,
                   fmt::format("{} partitions are added and {} are assigned", wanted.count - present,
                               wanted.assignments->size()));
-  const auto elsewhere = [&](const Wanted::Assignment& a) {
+  const auto elsewhere = [&](const NewPartitions::Assignment& a) {
     return a.broker_ids.size() != 1 || a.broker_ids[0] != node;
   };
   if (std::ranges::any_of(*wanted.assignments, elsewhere))
@@ -69,9 +70,9 @@ Task<Response> create_partitions(Broker& broker, Shard& shard, Request request) 
   const auto message = decode_request<CreatePartitionsRequest>(request);
   if (!message) co_return malformed();
   std::map<std::string, int> times;
-  for (const Wanted& wanted : message->topics) ++times[wanted.name];
+  for (const NewPartitions& wanted : message->topics) ++times[wanted.name];
   CreatePartitionsResponse response;
-  for (const Wanted& wanted : message->topics) {
+  for (const NewPartitions& wanted : message->topics) {
     int& count = times[wanted.name];
     if (count == 0) continue;
     if (count > 1) {

@@ -18,9 +18,9 @@ namespace {
 using protocol::DeleteTopicsRequest;
 using protocol::DeleteTopicsResponse;
 using protocol::ErrorCode;
-using Wanted = DeleteTopicsRequest::Topic;
+using Doomed = DeleteTopicsRequest::Topic;
 
-DeleteTopicsResponse::Response answer(const Wanted& wanted, ErrorCode code, std::string message) {
+DeleteTopicsResponse::Response answer(const Doomed& wanted, ErrorCode code, std::string message) {
   DeleteTopicsResponse::Response response;
   response.name = wanted.name;
   response.topic_id = wanted.topic_id;
@@ -29,7 +29,7 @@ DeleteTopicsResponse::Response answer(const Wanted& wanted, ErrorCode code, std:
   return response;
 }
 
-std::optional<DeleteTopicsResponse::Response> refusal(const Wanted& wanted, const Topic& topic) {
+std::optional<DeleteTopicsResponse::Response> refusal(const Doomed& wanted, const Topic& topic) {
   if (topic.name == mirror_state_topic)
     return answer(
         wanted, ErrorCode::policy_violation,
@@ -42,7 +42,7 @@ std::optional<DeleteTopicsResponse::Response> refusal(const Wanted& wanted, cons
   return std::nullopt;
 }
 
-Task<DeleteTopicsResponse::Response> remove(Broker& broker, Shard& shard, const Wanted wanted) {
+Task<DeleteTopicsResponse::Response> remove(Broker& broker, Shard& shard, const Doomed wanted) {
   const bool by_id = !wanted.topic_id.is_zero();
   if (!by_id && !wanted.name)
     co_return answer(wanted, ErrorCode::invalid_request, "give a topic's name or its id");
@@ -56,7 +56,7 @@ Task<DeleteTopicsResponse::Response> remove(Broker& broker, Shard& shard, const 
     co_return answer(wanted, ErrorCode::unknown_topic_or_partition, "there is no such topic here");
   if (auto refused = refusal(wanted, *topic)) co_return *refused;
   const auto removed = co_await broker.catalog().delete_topic(topic->id);
-  Wanted known = wanted;
+  Doomed known = wanted;
   known.name = topic->name;
   known.topic_id = topic->id;
   if (removed.has_error())
@@ -69,14 +69,14 @@ Task<DeleteTopicsResponse::Response> remove(Broker& broker, Shard& shard, const 
 Task<Response> delete_topics(Broker& broker, Shard& shard, Request request) {
   const auto message = decode_request<DeleteTopicsRequest>(request);
   if (!message) co_return malformed();
-  std::vector<Wanted> all = message->topics;
+  std::vector<Doomed> all = message->topics;
   for (const std::string& name : message->topic_names)
     all.push_back({.name = name, .topic_id = {}});
-  const auto key = [](const Wanted& w) { return std::pair(w.name.value_or(""), w.topic_id); };
+  const auto key = [](const Doomed& w) { return std::pair(w.name.value_or(""), w.topic_id); };
   std::map<std::pair<std::string, base::Uuid>, int> times;
-  for (const Wanted& wanted : all) ++times[key(wanted)];
+  for (const Doomed& wanted : all) ++times[key(wanted)];
   DeleteTopicsResponse response;
-  for (const Wanted& wanted : all) {
+  for (const Doomed& wanted : all) {
     int& count = times[key(wanted)];
     if (count > 1) {
       response.responses.push_back(

@@ -70,13 +70,13 @@ bool is_secret(std::string_view name) {
          name == "ssl.keystore.key";
 }
 
-struct Wanted {
+struct Included {
   bool synonyms = false;
   bool documentation = false;
 };
 
 Shown shown(std::string_view name, std::optional<std::string> value, ConfigSource source,
-            ConfigType type, Wanted wanted, std::string documentation) {
+            ConfigType type, Included wanted, std::string documentation) {
   Shown config;
   config.name = name;
   config.is_sensitive = is_secret(name);
@@ -105,7 +105,7 @@ void add_synonym(Shown& config, std::string name, std::optional<std::string> val
 }
 
 Result describe_topic(const Resource& resource, const Snapshot& catalog, const Config& config,
-                      Wanted wanted) {
+                      Included wanted) {
   if (!is_valid_topic_name(resource.resource_name))
     return failed(resource, ErrorCode::invalid_topic_exception,
                   fmt::format("'{}' is no topic name", resource.resource_name));
@@ -126,7 +126,7 @@ Result describe_topic(const Resource& resource, const Snapshot& catalog, const C
   return result;
 }
 
-Result describe_broker(const Resource& resource, const Config& config, Wanted wanted) {
+Result describe_broker(const Resource& resource, const Config& config, Included wanted) {
   const std::string& name = resource.resource_name;
   // The empty name asks for what is set for all brokers of the cluster at run time: nothing can be.
   if (name.empty()) return empty_result(resource);
@@ -159,7 +159,7 @@ Result describe_broker(const Resource& resource, const Config& config, Wanted wa
 }
 
 // The definition as it was given; what was not set has the defaults of KIP-1279.
-Result describe_mirror(const Resource& resource, const Snapshot& catalog, Wanted wanted) {
+Result describe_mirror(const Resource& resource, const Snapshot& catalog, Included wanted) {
   const MirrorPtr mirror = catalog.mirror(resource.resource_name);
   if (!mirror)
     return failed(
@@ -177,7 +177,7 @@ Result describe_mirror(const Resource& resource, const Snapshot& catalog, Wanted
 }
 
 Result describe(const Resource& resource, const Snapshot& catalog, const Config& config,
-                Wanted wanted) {
+                Included wanted) {
   switch (static_cast<ResourceType>(resource.resource_type)) {
     case ResourceType::topic:
       return describe_topic(resource, catalog, config, wanted);
@@ -201,8 +201,8 @@ Task<Response> describe_configs(Broker& broker, Shard& shard, Request request) {
   const auto message = decode_request<DescribeConfigsRequest>(request);
   if (!message) co_return malformed();
   const bool sound = std::ranges::all_of(message->resources, is_known, &Resource::resource_type);
-  const Wanted wanted{.synonyms = message->include_synonyms,
-                      .documentation = message->include_documentation};
+  const Included wanted{.synonyms = message->include_synonyms,
+                        .documentation = message->include_documentation};
   DescribeConfigsResponse response;
   for (const Resource& resource : message->resources) {
     response.results.push_back(

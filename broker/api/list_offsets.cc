@@ -13,7 +13,7 @@ namespace {
 using protocol::ErrorCode;
 using protocol::ListOffsetsRequest;
 using protocol::ListOffsetsResponse;
-using Answer = ListOffsetsResponse::Topic::Partition;
+using PartitionAnswer = ListOffsetsResponse::Topic::Partition;
 
 constexpr std::int64_t latest = -1;
 constexpr std::int64_t earliest = -2;
@@ -30,18 +30,18 @@ bool is_known(std::int64_t timestamp, std::int16_t version) {
   return timestamp == earliest_pending_upload && version >= 11;
 }
 
-struct Item {
+struct OffsetQuery {
   base::TopicPartition id;
   std::int64_t timestamp = 0;
   std::optional<base::LeaderEpoch> current_leader_epoch;
   Isolation isolation = Isolation::read_uncommitted;
-  Answer* answer = nullptr;
+  PartitionAnswer* answer = nullptr;
 };
 
-base::Result<void> search(const Partition& partition, const Item& item) {
+base::Result<void> look_up(const Partition& partition, const OffsetQuery& item) {
   TRY_VOID(partition.check_leader_epoch(item.current_leader_epoch));
   const storage::Log& log = partition.log();
-  Answer& answer = *item.answer;
+  PartitionAnswer& answer = *item.answer;
   const base::Offset end = partition.readable_end(item.isolation);
   std::optional<storage::TimestampOffset> found;
   switch (item.timestamp) {
@@ -75,16 +75,16 @@ base::Result<void> search(const Partition& partition, const Item& item) {
   return {};
 }
 
-Task<bool> search_on_shard(Shard& shard, std::vector<Item> items) {
-  for (const Item& item : items) {
+Task<bool> look_up_on_shard(Shard& shard, std::vector<OffsetQuery> items) {
+  for (const OffsetQuery& item : items) {
     const auto partition = shard.find(item.id);
     if (!partition) {
       item.answer->error_code = number(missing_partition);
       continue;
     }
-    if (const auto done = search(*partition, item); done.has_error()) {
+    if (const auto done = look_up(*partition, item); done.has_error()) {
       const std::int32_t index = item.answer->partition_index;
-      *item.answer = Answer();
+      *item.answer = PartitionAnswer();
       item.answer->partition_index = index;
       item.answer->error_code = number(done.error());
     }
@@ -98,7 +98,7 @@ Task<Response> list_offsets(Broker& broker, Shard& shard, Request request) {
   const auto asked = decode_request<ListOffsetsRequest>(request);
   if (!asked) co_return malformed();
   const Snapshot& catalog = *shard.catalog();
-  std::vector<std::vector<Item>> by_shard(broker.shard_count());
+  std::vector<std::vector<OffsetQuery>> by_shard(broker.shard_count());
   ListOffsetsResponse message;
   message.topics.resize(asked->topics.size());
   for (std::size_t t = 0; t < asked->topics.size(); ++t) {
@@ -109,14 +109,14 @@ Task<Response> list_offsets(Broker& broker, Shard& shard, Request request) {
     const TopicPtr topic = catalog.find(from.name);
     for (std::size_t p = 0; p < from.partitions.size(); ++p) {
       const auto& one = from.partitions[p];
-      Answer& answer = to.partitions[p];
+      PartitionAnswer& answer = to.partitions[p];
       answer.partition_index = one.partition_index;
       if (!has_partition(topic, one.partition_index)) {
         answer.error_code = number(ErrorCode::unknown_topic_or_partition);
       } else if (!is_known(one.timestamp, request.version())) {
         answer.error_code = number(ErrorCode::unsupported_version);
       } else {
-        Item item;
+        OffsetQuery item;
         item.id = {topic->id, one.partition_index};
         item.timestamp = one.timestamp;
         item.current_leader_epoch = epoch_of(one.current_leader_epoch);
@@ -131,7 +131,9 @@ Task<Response> list_offsets(Broker& broker, Shard& shard, Request request) {
   for (std::size_t i = 0; i < by_shard.size(); ++i) {
     if (by_shard[i].empty()) continue;
     Shard* const target = &broker.shard(i);
-    auto run = [target, items = std::move(by_shard[i])] { return search_on_shard(*target, items); };
+    auto run = [target, items = std::move(by_shard[i])] {
+      return look_up_on_shard(*target, items);
+    };
     jobs.push_back({target, std::move(run)});
   }
   if (!jobs.empty()) co_await on_each(std::move(jobs));

@@ -14,14 +14,14 @@ using protocol::OffsetForLeaderEpochRequest;
 using protocol::OffsetForLeaderEpochResponse;
 using Answer = OffsetForLeaderEpochResponse::Topic::Partition;
 
-struct Item {
+struct EpochQuery {
   base::TopicPartition id;
   std::optional<base::LeaderEpoch> current_leader_epoch;
   base::LeaderEpoch epoch = 0;
   Answer* answer = nullptr;
 };
 
-void search(const Partition& partition, const Item& item) {
+void find_epoch_end(const Partition& partition, const EpochQuery& item) {
   if (const auto ok = partition.check_leader_epoch(item.current_leader_epoch); ok.has_error()) {
     item.answer->error_code = number(ok.error());
   } else if (const auto end = partition.log().end_offset_for(item.epoch)) {
@@ -30,10 +30,10 @@ void search(const Partition& partition, const Item& item) {
   }
 }
 
-Task<bool> search_on_shard(Shard& shard, std::vector<Item> items) {
-  for (const Item& item : items) {
+Task<bool> find_ends_on_shard(Shard& shard, std::vector<EpochQuery> items) {
+  for (const EpochQuery& item : items) {
     if (const auto partition = shard.find(item.id))
-      search(*partition, item);
+      find_epoch_end(*partition, item);
     else
       item.answer->error_code = number(missing_partition);
   }
@@ -46,7 +46,7 @@ Task<Response> offset_for_leader_epoch(Broker& broker, Shard& shard, Request req
   const auto asked = decode_request<OffsetForLeaderEpochRequest>(request);
   if (!asked) co_return malformed();
   const Snapshot& catalog = *shard.catalog();
-  std::vector<std::vector<Item>> by_shard(broker.shard_count());
+  std::vector<std::vector<EpochQuery>> by_shard(broker.shard_count());
   OffsetForLeaderEpochResponse message;
   message.topics.resize(asked->topics.size());
   for (std::size_t t = 0; t < asked->topics.size(); ++t) {
@@ -72,7 +72,9 @@ Task<Response> offset_for_leader_epoch(Broker& broker, Shard& shard, Request req
   for (std::size_t i = 0; i < by_shard.size(); ++i) {
     if (by_shard[i].empty()) continue;
     Shard* const target = &broker.shard(i);
-    auto run = [target, items = std::move(by_shard[i])] { return search_on_shard(*target, items); };
+    auto run = [target, items = std::move(by_shard[i])] {
+      return find_ends_on_shard(*target, items);
+    };
     jobs.push_back({target, std::move(run)});
   }
   if (!jobs.empty()) co_await on_each(std::move(jobs));
