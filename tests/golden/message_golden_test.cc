@@ -1,5 +1,4 @@
 // Our encoder and decoder against the bytes that Kafka's own classes write.
-#define CATCH_CONFIG_MAIN
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
