@@ -135,8 +135,7 @@ base::Result<std::shared_ptr<Partition>> Catalog::open_partition(const TopicPtr&
                                   produce_rules(topic->configs, broker_.config()));
   // While a topic is mirrored, and until its mirror has handed the partition over, the epoch cache
   // belongs to the source's history.
-  if (topic->mirror.empty())
-    TRY_VOID(partition->log().begin_epoch(partition->leader_epoch()));
+  if (topic->mirror.empty()) TRY_VOID(partition->log().begin_epoch(partition->leader_epoch()));
   return partition;
 }
 
