@@ -20,6 +20,12 @@ constexpr std::size_t round_max = 2000;
 
 }  // namespace
 
+// Asking anew did not help: the leader still refuses the fetch, or its data are still newer than
+// what the metadata say of it. The broker that answers for the cluster may be behind.
+bool MirrorShard::doubts_metadata(const AlignItem& item) {
+  return item.driver->state().refusals > 1;
+}
+
 void MirrorShard::align(std::shared_ptr<PartitionDriver> driver, Ticket ticket, Align what) {
   if (stopping_) return;
   align_queue_.push_back({.driver = std::move(driver),
@@ -58,11 +64,13 @@ boost::asio::awaitable<void> MirrorShard::align_batch(std::vector<AlignItem> ite
     item.answer.ticket = item.ticket;
   }
   std::vector<std::string> names(topics.begin(), topics.end());
+  if (std::ranges::any_of(items, doubts_metadata)) client_->ask_another();
   const auto metadata = co_await client_->metadata(std::move(names));
   if (stopping_) co_return;
   if (!metadata) {
     for (AlignItem& item : items)
-      item.failure = Failed{item.ticket, failure_of(metadata.error()), metadata.error().message()};
+      item.failure =
+          Failed{item.ticket, failure_of(metadata.error()), client_->describe(metadata.error())};
     co_return settle(items);
   }
   brokers_ = metadata->brokers;
@@ -131,9 +139,9 @@ boost::asio::awaitable<void> MirrorShard::ask_leader(base::NodeId node,
                              .asked_epoch = item.what.epoch};
   };
   using Take = void (*)(AlignItem&, const PartitionAnswer&);
-  const auto take_all = [](const std::vector<AlignItem*>& asked,
-                           const base::Result<std::vector<PartitionAnswer>>& answers,
-                           const char* what, Take take) {
+  const auto take_all = [this](const std::vector<AlignItem*>& asked,
+                               const base::Result<std::vector<PartitionAnswer>>& answers,
+                               const char* what, Take take) {
     for (std::size_t i = 0; i < asked.size(); ++i) {
       AlignItem& item = *asked[i];
       const base::Error error = !answers                   ? answers.error()
@@ -142,8 +150,8 @@ boost::asio::awaitable<void> MirrorShard::ask_leader(base::NodeId node,
       if (!error)
         take(item, (*answers)[i]);
       else if (!item.failure)
-        item.failure =
-            Failed{item.ticket, failure_of(error), fmt::format("{}: {}", what, error.message())};
+        item.failure = Failed{item.ticket, failure_of(error),
+                              fmt::format("{}: {}", what, client_->describe(error))};
     }
   };
   std::vector<PartitionQuestion> all, with_epoch;
@@ -184,7 +192,7 @@ boost::asio::awaitable<void> MirrorShard::ask_reverse(std::vector<AlignItem>& it
     if (item.failure || !item.what.look_up_reverse) continue;
     if (!reverse) {
       item.failure = Failed{item.ticket, failure_of(reverse.error()),
-                            "its mirrors: " + reverse.error().message()};
+                            "its mirrors: " + client_->describe(reverse.error())};
       continue;
     }
     if (!reverse->supported) continue;  // Reverse::unsupported from the start

@@ -76,8 +76,10 @@ boost::asio::awaitable<void> Fetcher::run() {
     if (done && !closed_) done = co_await fetch_once();
     if (done || closed_) continue;
     heard_at_.reset();
+    const std::string text =
+        describe_error(done.error(), options_.cluster_id, connection_->cluster_id());
     connection_.reset();
-    fail_all(done.error());
+    fail_all(done.error(), text);
   }
   connection_.reset();
 }
@@ -142,10 +144,10 @@ boost::asio::awaitable<base::Result<void>> Fetcher::fetch_once() {
   co_return boost::system::in_place_value;
 }
 
-void Fetcher::fail_all(const base::Error& error) {
+void Fetcher::fail_all(const base::Error& error, const std::string& text) {
   const std::vector<FetchClient*> clients = session_.clients();
   session_.clear();
-  for (FetchClient* client : clients) client->on_fetch_failed(error);
+  for (FetchClient* client : clients) client->on_fetch_failed(error, text);
 }
 
 bool Fetcher::dispatch(const protocol::FetchResponse& response) {

@@ -37,7 +37,7 @@ class FetchClient {
   // and the wish stands. True: it is used up; a new one may have been stated already.
   virtual bool on_fetched(const FetchedPartition& answer) = 0;
   // The request failed as a whole. The wish is used up.
-  virtual void on_fetch_failed(const base::Error& error) = 0;
+  virtual void on_fetch_failed(const base::Error& error, const std::string& text) = 0;
 };
 
 struct FetcherOptions {
@@ -76,7 +76,7 @@ class Fetcher {
   boost::asio::awaitable<base::Result<void>> fetch_once();
   boost::asio::awaitable<void> pause(base::Clock::duration duration);
   boost::asio::awaitable<void> await_wish();
-  void fail_all(const base::Error& error);
+  void fail_all(const base::Error& error, const std::string& text);
   bool dispatch(const protocol::FetchResponse& response);
   bool deliver(FetchSession::Entry& entry,
                const protocol::FetchResponse::Response::Partition& partition);

@@ -144,7 +144,7 @@ void Transition::clear_failure() {
   s_.retry_attempt = 0;
   s_.error.clear();
   s_.failures = 0;
-  s_.unreachable = false;
+  s_.last_failure.reset();
 }
 
 bool Transition::will_retry() const {
@@ -180,11 +180,12 @@ void Transition::fail(Failure failure, std::string text) {
       break;
     case RetryClass::bounded:
       // An outage that is over must not have used up the attempts of what comes after it.
-      if (s_.unreachable) s_.retry_attempt = 0;
+      if (s_.last_failure && retry_class(*s_.last_failure) == RetryClass::unbounded)
+        s_.retry_attempt = 0;
       ++s_.retry_attempt;
       break;
   }
-  s_.unreachable = failure == Failure::source_unreachable;
+  s_.last_failure = failure;
   if (mutated(Mutation::forget_cut_on_failure)) s_.position.reset();
   enter(failed);
   refuse_writes();
@@ -270,6 +271,7 @@ void Transition::on(const Start& e) {
   s_.skipped.reset();
   s_.discarded = 0;
   s_.resets_seen = 0;
+  s_.forgetting = false;
   // Writes are refused before anything is cut away, or a producer could be acknowledged and lost.
   refuse_writes();
   persist();
@@ -313,8 +315,9 @@ void Transition::on(const Recover&) {
 }
 
 void Transition::on(const SourceReturned&) {
-  if (s_.state == MirrorState::failed && s_.pending == Pending::retry && s_.unreachable)
-    try_again();
+  const bool waited_for_it =
+      s_.last_failure == Failure::source_unreachable || s_.last_failure == Failure::source_behind;
+  if (s_.state == MirrorState::failed && s_.pending == Pending::retry && waited_for_it) try_again();
 }
 
 void Transition::on(const SourceEpochSeen& e) {
@@ -333,7 +336,9 @@ void Transition::on(const MarkFailed& e) {
 }
 
 void Transition::on(const DeleteMirror&) {
-  if (s_.state == MirrorState::stopped) forget();
+  if (s_.state != MirrorState::stopped) return;
+  s_.forgetting = true;
+  forget();
 }
 
 // ---- The step.

@@ -112,9 +112,10 @@ struct State {
   std::int32_t refusals = 0;     // fetches refused since the last one that was not
   std::int32_t resets_seen = 0;  // answers in a row that look like a re-created topic
   std::int32_t failures = 0;     // in a row, for the delay
-  bool unreachable = false;      // the last failure was source_unreachable
-  bool barrier_written = false;  // failing over: nothing is left to do but to open
-  std::int64_t discarded = 0;    // offsets cut away by alignment and recovery, for describe
+  std::optional<Failure> last_failure = {};  // since the last success
+  bool barrier_written = false;              // failing over: nothing is left to do but to open
+  bool forgetting = false;                   // STOPPED, and its record is to go
+  std::int64_t discarded = 0;  // offsets cut away by alignment and recovery, for describe
 
   bool operator==(const State&) const = default;
 };
@@ -141,7 +142,8 @@ struct Resume {};
 struct Stop {};
 // From FAILED: forget the count and try now.
 struct Recover {};
-// The source is reachable again: partitions that failed for want of it do not wait for their delay.
+// The source is reachable again, or its metadata have followed its data: partitions that failed for
+// want of that do not wait for their delay.
 struct SourceReturned {};
 // The source's leader epoch as periodic metadata show it, for the bump ahead of need.
 struct SourceEpochSeen {

@@ -18,6 +18,12 @@ constexpr auto fetcher_idle_max = 60s;
 constexpr auto sync_request_interval = 1s;
 constexpr int flushes_per_tick = 64;
 
+// FAILED for want of something that a sync with the source would show.
+bool waits_for_source(const State& state) {
+  return state.state == MirrorState::failed && (state.last_failure == Failure::source_unreachable ||
+                                                state.last_failure == Failure::source_behind);
+}
+
 }  // namespace
 
 MirrorShard::MirrorShard(Target& target, PartitionStates& states, std::size_t shard,
@@ -120,7 +126,10 @@ std::vector<PartitionSnapshot> MirrorShard::snapshot() const {
     PartitionSnapshot one{.topic = driver->topic(), .partition = id.partition, .local = {}};
     one.local.state = state.state;
     one.local.final_failure = state.state == MirrorState::failed && state.pending != Pending::retry;
-    one.local.unreachable = state.state == MirrorState::failed && state.unreachable;
+    if (state.state == MirrorState::failed) {
+      one.local.unreachable = state.last_failure == Failure::source_unreachable;
+      if (state.last_failure == Failure::source_behind) one.local.behind_epoch = state.source_epoch;
+    }
     one.local.leader_epoch = state.leader_epoch;
     if (driver->leader()) one.local.fetches_from = driver->leader()->node;
     all.push_back(std::move(one));
@@ -200,12 +209,12 @@ boost::asio::awaitable<void> MirrorShard::tick_loop() {
 
 void MirrorShard::tick() {
   const auto now = base::Clock::now();
-  bool unreachable = false;
+  bool waiting = false;
   for (auto& [id, driver] : drivers_) {
     driver->tick(now);
-    unreachable |= driver->state().state == MirrorState::failed && driver->state().unreachable;
+    waiting |= waits_for_source(driver->state());
   }
-  if (unreachable && now - sync_asked_at_ >= sync_request_interval) {
+  if (waiting && now - sync_asked_at_ >= sync_request_interval) {
     sync_asked_at_ = now;
     sync_wanted_();
   }

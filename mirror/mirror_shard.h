@@ -96,6 +96,7 @@ class MirrorShard final : public DriverHost {
   void find_leaders(const SourceMetadata& metadata, std::vector<AlignItem>& items) const;
   boost::asio::awaitable<void> ask_leader(base::NodeId node, std::vector<AlignItem*> items);
   boost::asio::awaitable<void> ask_reverse(std::vector<AlignItem>& items);
+  static bool doubts_metadata(const AlignItem& item);
   static void settle(std::vector<AlignItem>& items);
 
   Target& target_;

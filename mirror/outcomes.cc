@@ -78,8 +78,8 @@ void Transition::on(const Aligned& e) {
 void Transition::align_log(const Aligned& e) {
   if (e.reverse == Reverse::loop)
     return fail(Failure::mirror_loop,
-                "Detected mirror loop for mirror: the source mirrors this topic from this cluster. "
-                "Stop one of the two, then recover");
+                "Detected mirror loop for mirror: the source mirrors this topic from this cluster; "
+                "stop one of the two mirrors, then recover this one");
   if (e.reverse == Reverse::not_stopped)
     return fail(Failure::reverse_running,
                 "the source's own mirror of this topic from this cluster is not STOPPED yet");
@@ -234,8 +234,9 @@ void Transition::on(const Fetched& e) {
                 "a batch's leader epoch " + std::to_string(*e.last_epoch) + " is too large");
   // Old brokers raise the epoch before their metadata show it. Never append blindly: ask first.
   if (s_.source_epoch && e.last_epoch.value_or(-1) > *s_.source_epoch)
-    return look_again("a batch's leader epoch " + std::to_string(*e.last_epoch) +
-                      " is above the source's own " + std::to_string(*s_.source_epoch));
+    return look_again(Failure::source_behind,
+                      "a batch's leader epoch " + std::to_string(*e.last_epoch) +
+                          " is above the source's own " + std::to_string(*s_.source_epoch));
   if (e.last_epoch.value_or(-1) > s_.leader_epoch &&
       !mutated(Mutation::append_above_leader_epoch)) {
     enter(MirrorState::epoch_fencing);  // the bytes are fetched again behind the bump
@@ -269,15 +270,15 @@ void Transition::fetched_something() {
 }
 
 void Transition::on(const FetchRefused& e) {
-  look_again("the source refused the fetch: " + e.text);
+  look_again(Failure::source_error, "the source refused the fetch: " + e.text);
 }
 
 // The first time ask the source afresh, at once: a moved leader needs no more. The second time
 // without a fetch in between it is a failure with a delay, or this would be a busy loop.
-void Transition::look_again(std::string text) {
+void Transition::look_again(Failure failure, std::string text) {
   s_.in_touch = false;
   if (++s_.refusals == 1) return align();
-  fail(Failure::source_error, std::move(text));
+  fail(failure, std::move(text));
 }
 
 // ---- Failing over. Nothing of ours was written yet when the position is captured, and it is
@@ -325,10 +326,8 @@ void Transition::on(const Done&) {
   const Pending what = s_.pending;
   s_.pending = Pending::nothing;
   if (s_.state == pausing) enter(paused);
-  if (what == Pending::open) {
-    clear_failure();
-    enter(stopped);
-  }
+  if (what == Pending::open) enter(stopped);
+  if (s_.state == stopped) clear_failure();
   if (what == Pending::forget) {
     enter(unknown);
     s_.position = Position{};
@@ -344,7 +343,9 @@ void Transition::on(const RetryDue&) {
     case pausing:
       return pause();
     case stopped:
-      return forget();
+      if (s_.forgetting) return forget();
+      actions_.push_back(AllowWrites{});  // after a restart it could not be opened
+      return settle();
     case failed:
       if (will_retry()) return try_again();
       persist();  // a final failure whose record could not be written

@@ -289,11 +289,11 @@ PartitionDriver::Performed PartitionDriver::fetch(const Fetch& action) {
   return {.finished = false, .outcome = {}};
 }
 
-void PartitionDriver::on_fetch_failed(const base::Error& error) {
+void PartitionDriver::on_fetch_failed(const base::Error& error, const std::string& text) {
   fetcher_ = nullptr;
   source_high_watermark_.reset();
   fetching_from_.reset();
-  handle(failed(error));
+  handle(Failed{state_.ticket, failure_of(error), text});
 }
 
 bool PartitionDriver::on_fetched(const FetchedPartition& answer) {

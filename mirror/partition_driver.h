@@ -77,7 +77,7 @@ class PartitionDriver final : public FetchClient,
   PartitionDescription describe(base::Clock::time_point now) const;
 
   bool on_fetched(const FetchedPartition& answer) override;
-  void on_fetch_failed(const base::Error& error) override;
+  void on_fetch_failed(const base::Error& error, const std::string& text) override;
 
  private:
   // What became of an action. `finished` false: it is under way, and its outcome comes later.

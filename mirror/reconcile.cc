@@ -90,7 +90,9 @@ void follow_leaders(const MirroredTopic& topic, const SourceTopic& at_source,
     if (here.state == MirrorState::mirroring && there.leader_epoch &&
         *there.leader_epoch > here.leader_epoch - epoch_bump_threshold)
       out.push_back(BumpAhead{topic.name, number, *there.leader_epoch});
-    if (here.state == MirrorState::failed && here.unreachable && !here.final_failure)
+    const bool followed =
+        here.behind_epoch && there.leader_epoch && *there.leader_epoch > *here.behind_epoch;
+    if (here.state == MirrorState::failed && !here.final_failure && (here.unreachable || followed))
       out.push_back(CommandPartition{topic.name, number, PartitionCommand::source_returned});
   }
 }
@@ -167,9 +169,7 @@ void fail_all(const Here& here, const std::string& found, std::vector<Request>& 
   for (const MirroredTopic& topic : here.topics)
     if (wants_source(topic))
       fail_topic(topic, Failure::cluster_changed,
-                 "the bootstrap servers lead to cluster " + found + ", the copy is of " +
-                     *here.source_cluster_id,
-                 out);
+                 cluster_changed_text(*here.source_cluster_id, found), out);
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ struct LocalPartition {
   MirrorState state = MirrorState::unknown;  // of its machine
   bool final_failure = false;                // FAILED, and not tried again by itself
   bool unreachable = false;                  // FAILED because the source could not be reached
+  // FAILED because the source's data have an epoch above this one, which its metadata showed.
+  std::optional<LeaderEpoch> behind_epoch = {};
   LeaderEpoch leader_epoch = 0;
   std::optional<base::NodeId> fetches_from = {};  // node id of the source broker
 };

@@ -11,12 +11,16 @@ std::string_view name(Failure failure) {
   switch (failure) {
     case Failure::source_unreachable:
       return "source_unreachable";
+    case Failure::source_behind:
+      return "source_behind";
     case Failure::source_error:
       return "source_error";
     case Failure::corrupt_batch:
       return "corrupt_batch";
     case Failure::local_error:
       return "local_error";
+    case Failure::no_space:
+      return "no_space";
     case Failure::reverse_running:
       return "reverse_running";
     case Failure::mirror_loop:
@@ -43,6 +47,9 @@ RetryClass retry_class(Failure failure) {
   switch (failure) {
     case Failure::source_unreachable:
       return mutated(Mutation::give_up_unreachable) ? RetryClass::bounded : RetryClass::unbounded;
+    case Failure::source_behind:
+    case Failure::no_space:
+      return RetryClass::unbounded;
     case Failure::source_error:
     case Failure::corrupt_batch:
     case Failure::local_error:
@@ -59,6 +66,11 @@ RetryClass retry_class(Failure failure) {
       return RetryClass::never;
   }
   return RetryClass::never;
+}
+
+std::string cluster_changed_text(std::string_view remembered, std::string_view found) {
+  return "the address leads to cluster " + std::string(found) + ", the copy is of " +
+         std::string(remembered) + ": give the mirror back its source, or stop it";
 }
 
 std::int64_t retry_delay_ms(std::int64_t initial_ms, std::int64_t cap_ms,

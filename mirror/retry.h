@@ -1,6 +1,7 @@
 // Which failures of a mirrored partition are tried again, and when. Pure.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace mirror {
@@ -8,9 +9,11 @@ namespace mirror {
 // What went wrong, as the driver tells the machine. The classes are in retry_class().
 enum class Failure : std::uint8_t {
   source_unreachable,  // no connection, no answer in time, no leader: nothing was said
+  source_behind,       // its data are newer than its metadata: a batch's epoch is above its own
   source_error,        // the source answered with an error that may pass
   corrupt_batch,       // bytes that fail their checks: length, CRC, order, offsets
   local_error,         // our disk or our metadata store
+  no_space,            // our disk is full
   reverse_running,     // the source still mirrors this topic from us and is not STOPPED
   mirror_loop,         // the source mirrors this topic from us, and we it
   cluster_changed,     // the bootstrap servers lead to another cluster than the remembered one
@@ -26,7 +29,8 @@ std::string_view name(Failure failure);
 enum class RetryClass : std::uint8_t {
   // Tried for ever at the longest delay. A source that is down for a night must find its mirrors
   // running again without an operator; giving up would turn an outage there into one here. It costs
-  // one connection attempt per broker and delay, since partitions share connections.
+  // one connection attempt per broker and delay, since partitions share connections. The same holds
+  // for metadata that are behind, and for a full disk here: both end without anybody's word to us.
   unbounded,
   // Given up after max_attempts: trying again is a guess, and an operator should know that it
   // fails.
@@ -35,6 +39,9 @@ enum class RetryClass : std::uint8_t {
   never,
 };
 RetryClass retry_class(Failure failure);
+
+// What is said of Failure::cluster_changed, wherever it is found.
+std::string cluster_changed_text(std::string_view remembered, std::string_view found);
 
 struct RetrySettings {
   std::int64_t initial_ms = 100;

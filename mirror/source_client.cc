@@ -123,6 +123,14 @@ void SourceClient::close() {
     if (connection) connection->close();
 }
 
+std::string SourceClient::describe(const base::Error& error) const {
+  return describe_error(error, options_.cluster_id.value_or(""), seen_cluster_id_);
+}
+
+void SourceClient::ask_another() {
+  if (any_ && candidates().size() > 1) any_->close();
+}
+
 std::optional<Endpoint> SourceClient::endpoint_of(base::NodeId node) const {
   const auto found = brokers_.find(node);
   if (found == brokers_.end()) return std::nullopt;

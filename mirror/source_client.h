@@ -87,6 +87,11 @@ class SourceClient {
   std::optional<Endpoint> endpoint_of(base::NodeId node) const;
   // The cluster that answered last, also when it was not the expected one.
   const std::string& seen_cluster_id() const { return seen_cluster_id_; }
+  // One sentence about a failure of a call.
+  std::string describe(const base::Error& error) const;
+  // The next metadata come from another broker, if there is one: what the one at hand knows is
+  // behind.
+  void ask_another();
   void remember_cluster(std::string id) { options_.cluster_id = std::move(id); }
   // Ends what is under way; every later call fails with SourceErrc::closed.
   void close();

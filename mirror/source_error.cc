@@ -100,13 +100,18 @@ base::Error kafka_error(std::int16_t number) {
   return {number, kafka_category()};
 }
 
+std::string describe_error(const base::Error& error, const std::string& remembered,
+                           const std::string& found) {
+  return error == SourceErrc::cluster_changed ? cluster_changed_text(remembered, found)
+                                              : error.message();
+}
+
 Failure failure_of(const base::Error& error) {
   if (error.category() == source_category()) {
     switch (static_cast<SourceErrc>(error.value())) {
       case SourceErrc::cluster_changed:
         return Failure::cluster_changed;
       case SourceErrc::malformed:
-      case SourceErrc::wrong_correlation:
       case SourceErrc::too_large:
       case SourceErrc::no_cluster_id:
         return Failure::source_error;
@@ -129,10 +134,14 @@ Failure failure_of(const base::Error& error) {
         return Failure::source_error;
     }
   }
-  if (error.category() == target_category())
-    return static_cast<TargetErrc>(error.value()) == TargetErrc::corrupt_batch
-               ? Failure::corrupt_batch
-               : Failure::local_error;
+  if (error.category() == target_category()) switch (static_cast<TargetErrc>(error.value())) {
+      case TargetErrc::corrupt_batch:
+        return Failure::corrupt_batch;
+      case TargetErrc::no_space:
+        return Failure::no_space;
+      default:
+        return Failure::local_error;
+    }
   return Failure::source_unreachable;
 }
 

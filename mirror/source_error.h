@@ -30,8 +30,12 @@ inline base::Error make_error_code(SourceErrc e) {
 const boost::system::error_category& kafka_category();
 base::Error kafka_error(std::int16_t number);
 
-// The class of failure. Everything of the network counts as unreachable.
+// The class of failure. Everything of the network counts as unreachable; so does an answer to
+// another request than ours, since nothing was said to ours.
 Failure failure_of(const base::Error& error);
+// One sentence. `remembered` and `found`: which cluster it should be, and which one answered.
+std::string describe_error(const base::Error& error, const std::string& remembered,
+                           const std::string& found);
 
 }  // namespace mirror
 

@@ -102,7 +102,7 @@ void MirrorTask::note_contact(const base::Result<SourceMetadata>& metadata) {
     if (!was) log.info("{}: the source answers, cluster {}", name(), metadata->cluster_id);
   } else {
     ++sync_failures_;
-    const std::string problem = metadata.error().message();
+    const std::string problem = client_->describe(metadata.error());
     if (was || !ever_asked_ || problem != source_problem_)  // not once a second
       log.warn("{}: the source cannot be asked: {}", name(), problem);
     source_problem_ = problem;

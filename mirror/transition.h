@@ -74,7 +74,7 @@ class Transition {
   void capture_position();
   void bump_for_writing();
   void write_markers();
-  void look_again(std::string text);
+  void look_again(Failure failure, std::string text);
   void proceed();
   void go_on();
   void fetched_something();

@@ -64,9 +64,7 @@ bool World::fails_before(const mirror::Action& action) {
     return true;
   }
   // Memory does not fail.
-  if (is<mirror::RefuseWrites>(action) || is<mirror::AllowWrites>(action) ||
-      is<mirror::ScheduleRetry>(action))
-    return false;
+  if (is<mirror::RefuseWrites>(action) || is<mirror::ScheduleRetry>(action)) return false;
   if (!rare(4) && !(local_fails_ && random_.chance(20))) return false;
   report(mirror::Failed{ticket, Failure::local_error, "the disk fails"});
   return true;

@@ -163,7 +163,10 @@ void World::finish_by_stopping() {
   local_fails_ = random_.chance(50);
   feed(mirror::Stop{});
   run_until(stopped, local_fails_ ? 3000 : 60, "a failover did not end");
-  check(writable_ || !todo_.empty(), "stopped, but not writable");
+  // After a restart it may be STOPPED already and be opened only now.
+  for (int i = 0; i < 3000 && !writable_ && advance(); ++i) {
+  }
+  check(writable_, "stopped, but not writable");
   local_fails_ = false;
   for (int i = 0; i < 3; ++i) client_writes();
   if (random_.chance(30)) {
@@ -181,7 +184,8 @@ void World::start_again() {
   for (int attempts = 0; attempts < 4 && state_.state != mirroring; ++attempts) {
     const bool anew =
         source_.ever_recreated || overlapped_ || (source_.ever_unclean && !source_.names_epochs);
-    const bool by_itself = state_.state == failed && state_.unreachable &&
+    const bool by_itself = state_.state == failed &&
+                           state_.last_failure == mirror::Failure::source_unreachable &&
                            state_.retry_attempt < settings_.retry.max_attempts;
     if (state_.state == paused) {
       anew ? feed(mirror::Stop{}) : feed(mirror::Resume{});

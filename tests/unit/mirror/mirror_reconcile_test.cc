@@ -179,6 +179,18 @@ TEST_CASE("partitions that failed for want of the source are told that it is bac
   CHECK(plan(here, source).empty());
 }
 
+TEST_CASE("partitions whose source's metadata were behind are told when these have followed") {
+  Here here = here_with(mirroring, {part(failed)});
+  here.topics[0].partitions[0].behind_epoch = 7;
+  Source source = source_with({topic("t", 1, 1)});
+  source.topics[0].partitions[0].leader_epoch = 7;
+  CHECK(plan(here, source).empty());
+  source.topics[0].partitions[0].leader_epoch = 8;
+  CHECK(plan(here, source) == std::vector<Request>{command(PartitionCommand::source_returned)});
+  here.topics[0].partitions[0].final_failure = true;
+  CHECK(plan(here, source).empty());
+}
+
 TEST_CASE(
     "another topic id fails the topic at once, without partitions or leaders being followed") {
   const auto requests =

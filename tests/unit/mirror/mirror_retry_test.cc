@@ -30,6 +30,8 @@ TEST_CASE("settings at their edges neither overflow nor busy-loop") {
 
 TEST_CASE("an unreachable source is retried for ever, what could do harm never") {
   CHECK(retry_class(Failure::source_unreachable) == RetryClass::unbounded);
+  CHECK(retry_class(Failure::source_behind) == RetryClass::unbounded);
+  CHECK(retry_class(Failure::no_space) == RetryClass::unbounded);
   CHECK(retry_class(Failure::source_error) == RetryClass::bounded);
   CHECK(retry_class(Failure::corrupt_batch) == RetryClass::bounded);
   CHECK(retry_class(Failure::local_error) == RetryClass::bounded);

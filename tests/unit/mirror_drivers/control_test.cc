@@ -9,15 +9,6 @@ namespace error = mirror::control_error;
 
 namespace {
 
-// A world with one mirror `m` of topic `t`, all copied.
-void copy_one(World& world, int partitions = 1) {
-  world.source.add_topic("t", partitions);
-  for (int p = 0; p < partitions; ++p) world.source.produce("t", p, 5);
-  world.boot();
-  REQUIRE(world.create("m", "t").ok());
-  for (int p = 0; p < partitions; ++p) world.await_lag_zero("t", p);
-}
-
 std::int16_t first_error(const mirror::TopicsOutcome& outcome) {
   return outcome.outcome.error;
 }
@@ -26,7 +17,7 @@ std::int16_t first_error(const mirror::TopicsOutcome& outcome) {
 
 TEST_CASE("pause holds, resume goes on") {
   World world;
-  copy_one(world);
+  world.copy_one();
   CHECK(world.run(world.coordinator->pause_topics("m", {})).outcome.ok());
   world.await_state("t", 0, "PAUSED");
   world.source.produce("t", 0, 5);
@@ -53,7 +44,7 @@ TEST_CASE("pause holds, resume goes on") {
 
 TEST_CASE("stop succeeds when the source is dead, and from FAILED") {
   World world;
-  copy_one(world, 30);
+  world.copy_one(30);
   world.source.stop();
   for (int p = 0; p < 30; ++p) world.await_state("t", p, "FAILED");
   CHECK_FALSE(world.describe("t", 0)->lag);  // never 0 while nobody is heard
@@ -66,7 +57,7 @@ TEST_CASE("stop succeeds when the source is dead, and from FAILED") {
 
 TEST_CASE("stop succeeds when the source takes requests and never answers") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.source.mute = true;
   CHECK(world.run(world.coordinator->stop_topics("m", {})).outcome.ok());
   world.await_state("t", 0, "STOPPED", 5s);
@@ -75,7 +66,7 @@ TEST_CASE("stop succeeds when the source takes requests and never answers") {
 
 TEST_CASE("a stopped partition opens again after a restart, without its source") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.run(world.coordinator->stop_topics("m", {}));
   world.await_state("t", 0, "STOPPED");
   world.source.stop();
@@ -90,7 +81,7 @@ TEST_CASE("a stopped partition opens again after a restart, without its source")
 
 TEST_CASE("a restart goes on where the log ends") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.shut_down();
   world.source.produce("t", 0, 9);
   world.boot();
@@ -105,7 +96,7 @@ TEST_CASE("a restart goes on where the log ends") {
 
 TEST_CASE("a stopped topic is not discovered again, and starts when told to") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.run(world.coordinator->stop_topics("m", {}));
   world.await_state("t", 0, "STOPPED");
   world.source.add_topic("t2", 1);
@@ -122,7 +113,7 @@ TEST_CASE("a stopped topic is not discovered again, and starts when told to") {
 
 TEST_CASE("delete is refused until all is STOPPED, then leaves an ordinary topic") {
   World world;
-  copy_one(world, 2);
+  world.copy_one(2);
   CHECK(world.run(world.coordinator->remove("m")).error == error::cluster_mirror_not_empty);
   world.run(world.coordinator->stop_topics("m", {}));
   world.await_state("t", 0, "STOPPED");
@@ -148,7 +139,7 @@ TEST_CASE("delete is refused until all is STOPPED, then leaves an ordinary topic
 
 TEST_CASE("what makes no sense is refused with a code and a sentence") {
   World world;
-  copy_one(world);
+  world.copy_one();
   auto& c = *world.coordinator;
   CHECK(world.create("m", "x").error == error::cluster_mirror_already_exists);
   CHECK(world.create("bad name", "x").error == error::invalid_request);
@@ -200,7 +191,7 @@ TEST_CASE("a mirror that belongs to none, or another topic of the name, is shown
 
 TEST_CASE("list and describe filter") {
   World world;
-  copy_one(world);
+  world.copy_one();
   auto& c = *world.coordinator;
   REQUIRE(world.create("other", "none").ok());
   CHECK(world.run(c.list({})).size() == 2);
@@ -219,7 +210,7 @@ TEST_CASE("list and describe filter") {
 
 TEST_CASE("a state that cannot be written is written later, and nothing goes on before") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.target.fail_state_appends = 3;
   world.run(world.coordinator->stop_topics("m", {}));
   world.await_state("t", 0, "STOPPED");

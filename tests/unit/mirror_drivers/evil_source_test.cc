@@ -7,21 +7,9 @@
 
 using namespace mirror_test;
 
-namespace {
-
-void copy_one(World& world) {
-  world.source.add_topic("t", 1);
-  world.source.produce("t", 0, 5);
-  world.boot();
-  REQUIRE(world.create("m", "t").ok());
-  world.await_lag_zero("t", 0);
-}
-
-}  // namespace
-
 TEST_CASE("E22: another cluster at the old address ends the mirror before anything is appended") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.source.stop();
   world.source.cluster_id = "another-cluster";
   world.source.log("t", 0).epoch = 5;
@@ -31,7 +19,10 @@ TEST_CASE("E22: another cluster at the old address ends the mirror before anythi
   world.spin([&] { return world.describe("t", 0)->retry_attempt == -1; });
   world.spin_for(500ms);
   CHECK(world.target.log("t", 0).end == 5);
-  CHECK(world.describe("t", 0)->error_message->find("another-cluster") != std::string::npos);
+  const std::string said = world.describe("t", 0)->error_message.value_or("");
+  INFO(said);
+  CHECK(said.find("another-cluster") != std::string::npos);
+  CHECK(said.find("source-cluster-id") != std::string::npos);
   SECTION("it can still be stopped") {
     world.run(world.coordinator->stop_topics("m", {}));
     world.await_state("t", 0, "STOPPED");
@@ -45,6 +36,32 @@ TEST_CASE("E22: another cluster at the old address ends the mirror before anythi
   }
 }
 
+TEST_CASE(
+    "E22: one broker of the source that belongs to another cluster is named with its cluster") {
+  World world;
+  // The bootstrap server and its metadata are right, the address of the leader is not.
+  FakeSource foreign(world.io, kafka_4_4);
+  foreign.cluster_id = "another-cluster";
+  world.copy_one();
+  world.source.on_metadata = [&](protocol::MetadataResponse& response) {
+    for (auto& broker : response.brokers) broker.port = foreign.port();
+  };
+  const bool while_fetching = GENERATE(true, false);
+  if (while_fetching) {
+    world.spin_for(700ms);            // some syncs
+    world.source.produce("t", 0, 1);  // still comes, and the next fetch goes to the other address
+  } else {
+    world.source.log("t", 0).epoch = 1;  // the fetch is refused, and the leader is asked
+  }
+  world.spin([&] { return world.describe("t", 0)->retry_attempt == -1; });
+  const std::string said = world.describe("t", 0)->error_message.value_or("");
+  INFO(said);
+  CHECK(said.find("another-cluster") != std::string::npos);
+  CHECK(said.find("source-cluster-id") != std::string::npos);
+  CHECK(foreign.fetches == 0);
+  CHECK(world.target.log("t", 0).end == (while_fetching ? 6 : 5));
+}
+
 TEST_CASE("E22: the cluster id is remembered before the first append") {
   World world;
   world.source.add_topic("t", 1);
@@ -55,13 +72,13 @@ TEST_CASE("E22: the cluster id is remembered before the first append") {
     seen_before_fetch &= world.target.mirrors()[0].configs.contains("source.cluster.id");
   };
   REQUIRE(world.create("m", "t").ok());
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
   CHECK(seen_before_fetch);
 }
 
 TEST_CASE("the source goes and comes back: mirroring goes on by itself within seconds") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.source.stop();
   world.await_state("t", 0, "FAILED");
   world.spin_for(2s);  // several failures, so that delays have grown
@@ -69,7 +86,7 @@ TEST_CASE("the source goes and comes back: mirroring goes on by itself within se
   world.source.produce("t", 0, 5);
   world.source.start();
   world.await_state("t", 0, "MIRRORING", 4s);
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
   CHECK(world.same_bytes("t", 0));
   CHECK_FALSE(world.describe("t", 0)->error_message);
   CHECK(world.describe("t", 0)->retry_attempt == 0);
@@ -77,33 +94,62 @@ TEST_CASE("the source goes and comes back: mirroring goes on by itself within se
 
 TEST_CASE("E06: a batch epoch above the metadata's is asked about before it is appended") {
   World world;
-  copy_one(world);
+  world.copy_one();
   // The data has epoch 8 while metadata still say 7: not appended before metadata follow.
   world.source.log("t", 0).epoch = 7;
   world.source.append("t", 0, make_batch(5, 2, 8));
-  world.spin_for(600ms);
+  // Longer than all attempts that a failure of another kind is given.
+  world.spin_for(1500ms);
   CHECK(world.target.log("t", 0).end == 5);
   const int fetches = world.source.fetches;
   world.spin_for(300ms);
   CHECK(world.source.fetches - fetches < 40);  // no busy loop
+  CHECK(world.describe("t", 0)->retry_attempt > 0);
   world.source.log("t", 0).epoch = 8;
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
   CHECK(world.same_bytes("t", 0));
+}
+
+TEST_CASE("E06: metadata are asked of another broker when those of one stay behind") {
+  World world;
+  FakeSource behind(world.io, kafka_4_4);
+  world.bootstrap = behind.bootstrap() + "," + world.source.bootstrap();
+  const auto both = [&](protocol::MetadataResponse& response) {
+    response.brokers.resize(1);
+    response.brokers[0].node_id = 1;
+    response.brokers[0].port = world.source.port();
+    response.brokers.push_back(response.brokers[0]);
+    response.brokers[1].node_id = 2;
+    response.brokers[1].port = behind.port();
+  };
+  world.source.on_metadata = behind.on_metadata = both;
+  world.source.add_topic("t", 1);
+  world.source.produce("t", 0, 5);
+  behind.topics = world.source.topics;
+  world.boot();
+  REQUIRE(world.create("m", "t").ok());
+  world.await_copied("t", 0);
+  world.source.log("t", 0).epoch = 8;  // the other one never hears of it
+  world.source.produce("t", 0, 2);
+  world.await_copied("t", 0);
+  CHECK(world.same_bytes("t", 0));
+  CHECK(behind.connections > 0);
+  CHECK(behind.fetches == 0);
 }
 
 TEST_CASE("epoch fencing: our epoch is raised before a newer one is appended") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.source.log("t", 0).epoch = 40;
   world.source.produce("t", 0, 5);
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
   CHECK(world.target.log("t", 0).leader_epoch > 40);
   CHECK(world.same_bytes("t", 0));
 }
 
 TEST_CASE("null records are nothing new") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.source.on_fetch = [](protocol::FetchRequest&, protocol::FetchResponse& response) {
     for (auto& topic : response.responses)
       for (auto& partition : topic.partitions) partition.records = {{}, true, {}};
@@ -115,7 +161,7 @@ TEST_CASE("null records are nothing new") {
   CHECK(world.target.log("t", 0).end == 5);
   CHECK(world.state("t", 0) == "MIRRORING");
   world.source.on_fetch = nullptr;
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
 }
 
 TEST_CASE("a cut tail is left for the next fetch") {
@@ -131,13 +177,13 @@ TEST_CASE("a cut tail is left for the next fetch") {
   };
   world.boot();
   REQUIRE(world.create("m", "t").ok());
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
   CHECK(world.same_bytes("t", 0));
 }
 
 TEST_CASE("damaged and disordered batches are never appended, and it heals when they are gone") {
   World world;
-  copy_one(world);
+  world.copy_one();
   base::Buffer forged;
   const auto lie = [&](base::Buffer bytes) {
     forged = std::move(bytes);
@@ -164,16 +210,16 @@ TEST_CASE("damaged and disordered batches are never appended, and it heals when 
   world.spin([&] { return world.describe("t", 0)->retry_attempt > 0; });
   CHECK(world.target.log("t", 0).end == 5);
   world.source.on_fetch = nullptr;
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
   CHECK(world.same_bytes("t", 0));
 }
 
 TEST_CASE("epochs that go back are refused") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.source.log("t", 0).epoch = 9;
   world.source.produce("t", 0, 5);
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
   world.source.append("t", 0, make_batch(10, 1, 4));
   world.spin([&] { return world.describe("t", 0)->retry_attempt > 0; });
   CHECK(world.target.log("t", 0).end == 10);
@@ -181,10 +227,16 @@ TEST_CASE("epochs that go back are refused") {
 
 TEST_CASE("answers to something else, without end or without sense close the connection") {
   World world;
-  copy_one(world);
+  world.copy_one();
   SECTION("wrong correlation id") {
     world.source.wrong_correlation = true;
     world.await_state("t", 0, "FAILED");
+    // As with any lost connection: tried anew with delays, and not given up.
+    const int before = world.source.connections;
+    world.spin_for(1500ms);
+    CHECK(world.source.connections > before + 2);
+    CHECK(world.source.connections < before + 60);
+    CHECK(world.describe("t", 0)->retry_attempt > 0);
     world.source.wrong_correlation = false;
   }
   SECTION("a giant size") {
@@ -215,13 +267,13 @@ TEST_CASE("answers to something else, without end or without sense close the con
     world.source.drop_connections();
   }
   world.source.produce("t", 0, 5);
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
   CHECK(world.same_bytes("t", 0));
 }
 
 TEST_CASE("E01: what the source deleted before it was copied is told, never passed over") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.run(world.coordinator->pause_topics("m", {}));
   world.await_state("t", 0, "PAUSED");
   world.source.produce("t", 0, 10);
@@ -231,7 +283,7 @@ TEST_CASE("E01: what the source deleted before it was copied is told, never pass
   world.source.produce("t", 0, 5);
   SECTION("by default it goes on behind the gap, and shows it") {
     world.run(world.coordinator->resume_topics("m", {}));
-    world.await_lag_zero("t", 0);
+    world.await_copied("t", 0);
     const auto now = world.describe("t", 0);
     REQUIRE(now->skipped);
     CHECK(now->skipped->from == 5);
@@ -253,7 +305,7 @@ TEST_CASE("E02: a topic that was deleted and created anew is not appended to the
   world.source.produce("t", 0, 5);
   world.boot();
   REQUIRE(world.create("m", "t").ok());
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
   world.source.topics.erase("t");
   world.source.add_topic("t", 1);
   world.source.produce("t", 0, 9);
@@ -265,7 +317,7 @@ TEST_CASE("E02: a topic that was deleted and created anew is not appended to the
 TEST_CASE("a deleted topic fails for good after two listings, not after one") {
   World world;
   world.source.add_topic("other", 1);
-  copy_one(world);
+  world.copy_one();
   int left_out = 1;
   world.source.on_metadata = [&](protocol::MetadataResponse& response) {
     if (left_out-- > 0)
@@ -282,7 +334,7 @@ TEST_CASE("a deleted topic fails for good after two listings, not after one") {
 
 TEST_CASE("no leader at the source: it waits, and goes on when there is one") {
   World world;
-  copy_one(world);
+  world.copy_one();
   world.source.log("t", 0).has_leader = false;
   world.source.on_fetch = [](protocol::FetchRequest&, protocol::FetchResponse& response) {
     for (auto& topic : response.responses)
@@ -295,5 +347,5 @@ TEST_CASE("no leader at the source: it waits, and goes on when there is one") {
   world.source.on_fetch = nullptr;
   world.source.log("t", 0).has_leader = true;
   world.source.log("t", 0).epoch += 1;
-  world.await_lag_zero("t", 0);
+  world.await_copied("t", 0);
 }

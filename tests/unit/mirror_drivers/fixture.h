@@ -26,6 +26,7 @@ struct World {
   FakeTarget target{io, 2};
   std::unique_ptr<mirror::Coordinator> coordinator;
   std::map<std::string, std::string> extra_configs;
+  std::string bootstrap;  // empty: the source's own
 
   // Runs until the coroutine has ended, and gives its result.
   template <class T>
@@ -77,7 +78,7 @@ struct World {
   }
   mirror::Outcome create(const std::string& name, const std::string& topics) {
     std::map<std::string, std::string> configs = extra_configs;
-    configs["bootstrap.servers"] = source.bootstrap();
+    configs["bootstrap.servers"] = bootstrap.empty() ? source.bootstrap() : bootstrap;
     configs["topics.include"] = topics;
     configs.emplace("fetch.wait.max.ms", "50");
     configs.emplace("request.timeout.ms", "1000");
@@ -116,6 +117,22 @@ struct World {
       if (std::chrono::steady_clock::now() > until) FAIL("lag stays: " << summary());
       spin_for(5ms);
     }
+  }
+  // All bytes are here. That they are durable takes until the next tick; await_lag_zero sees that.
+  void await_copied(const std::string& topic, int partition) {
+    spin([&] {
+      return target.topic(topic) && source.log(topic, partition).end > 0 &&
+             target.log(topic, partition).end == source.log(topic, partition).end;
+    });
+    await_state(topic, partition, "MIRRORING");
+  }
+  // The mirror `m` of topic `t`, five records in each partition, all copied.
+  void copy_one(int partitions = 1) {
+    source.add_topic("t", partitions);
+    for (int p = 0; p < partitions; ++p) source.produce("t", p, 5);
+    boot();
+    REQUIRE(create("m", "t").ok());
+    for (int p = 0; p < partitions; ++p) await_copied("t", p);
   }
   std::string summary() {
     if (!coordinator) return "no coordinator";
