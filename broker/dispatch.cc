@@ -25,7 +25,7 @@ constexpr std::array served = {
     Served{ApiKey::describe_configs, api::describe_configs},
     Served{ApiKey::create_partitions, api::create_partitions},
     Served{ApiKey::describe_cluster, api::describe_cluster},
-    // Clients that did not ask for these by number need not see them (docs/decisions.md).
+    // Listed to our own clients only (docs/decisions.md).
     Served{ApiKey::create_cluster_mirror, api::create_cluster_mirror, false},
     Served{ApiKey::start_mirror_topics, api::start_mirror_topics, false},
     Served{ApiKey::stop_mirror_topics, api::stop_mirror_topics, false},

@@ -10,7 +10,7 @@ namespace broker {
 struct Served {
   protocol::ApiKey key;
   Handler handle;
-  bool advertised = true;  // listed in ApiVersions
+  bool advertised = true;  // listed in ApiVersions to everybody; if not, to our own clients only
 };
 
 // By ascending key.

@@ -68,6 +68,7 @@ class MirrorTask : public std::enable_shared_from_this<MirrorTask> {
   boost::asio::awaitable<void> wait_for_next_sync();
   void sync_wanted_by_shard();
   Source source_of(const base::Result<SourceMetadata>& metadata);
+  boost::asio::awaitable<void> ask_reverse(const Here& here, Source& source);
   void note_contact(const base::Result<SourceMetadata>& metadata);
   bool absence_counts(base::Clock::time_point now);
   boost::asio::awaitable<void> carry_out(const std::vector<Request>& requests,

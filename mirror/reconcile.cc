@@ -124,6 +124,27 @@ void keep_up(const Here& here, const Source& source, SyncMemory& memory,
   }
 }
 
+bool may_adopt(const OtherTopic& here, const SourceTopic& there) {
+  return here.mirror.empty() && !there.id.is_zero() && here.id == there.id;
+}
+
+// A loop is refused before anything is attached, and a mirror there that is being stopped is waited
+// for: until then the topic stays what it is, with its producers.
+void adopt(const SourceTopic& topic, std::vector<Request>& out) {
+  if (!topic.reverse) return;  // the next sync asks again
+  if (*topic.reverse == Reverse::loop)
+    out.push_back(Conflict{topic.name,
+                           "Detected mirror loop for mirror: the source mirrors this topic from "
+                           "this cluster; stop that mirror there before you copy the topic back"});
+  else if (*topic.reverse == Reverse::not_stopped)
+    out.push_back(Conflict{topic.name,
+                           "the source's own mirror of this topic from this cluster is not "
+                           "STOPPED yet"});
+  else
+    out.push_back(
+        CreateTopic{topic.name, topic.id, static_cast<std::int32_t>(topic.partitions.size())});
+}
+
 // A topic that is in this mirror with any desired state is not discovered again: one that an
 // operator stopped stays stopped.
 void discover(const Here& here, const Source& source, std::vector<Request>& out) {
@@ -152,8 +173,7 @@ void discover(const Here& here, const Source& source, std::vector<Request>& out)
                                                other.id.to_string() + " instead of " +
                                                topic.id.to_string()});
       else
-        out.push_back(
-            CreateTopic{topic.name, topic.id, static_cast<std::int32_t>(topic.partitions.size())});
+        adopt(topic, out);
       continue;
     }
     if (const auto it = other_ids.find(topic.id); has_id && it != other_ids.end()) {
@@ -173,6 +193,18 @@ void fail_all(const Here& here, const std::string& found, std::vector<Request>& 
 }
 
 }  // namespace
+
+std::vector<std::string> to_be_adopted(const Here& here, const Source& source) {
+  std::map<std::string_view, const OtherTopic*> others;
+  for (const OtherTopic& topic : here.other_topics) others[topic.name] = &topic;
+  std::vector<std::string> names;
+  for (const SourceTopic& topic : source.topics) {
+    const auto other = others.find(topic.name);
+    if (topic.included && other != others.end() && may_adopt(*other->second, topic))
+      names.push_back(topic.name);
+  }
+  return names;
+}
 
 std::vector<Request> reconcile_commands(const Here& here) {
   std::vector<Request> out;

@@ -65,6 +65,9 @@ struct SourceTopic {
   base::Uuid id = {};                            // zero: the source has no topic ids (before 2.8)
   bool included = false;                         // matches topics.include and not topics.exclude
   std::vector<SourcePartition> partitions = {};  // by partition number
+  // What the source says of a mirror of its own of this topic from our cluster, the worst of all
+  // partitions. Needed where the topic exists here and belongs to no mirror; absent: not known.
+  std::optional<Reverse> reverse = {};
 };
 
 // One sync with the source. Absent topics count only where `complete` holds: a call that failed,
@@ -158,6 +161,9 @@ struct Plan {
 };
 // After a sync with the source. `source.reachable` false: the sync failed.
 Plan reconcile(const Here& here, const Source& source, SyncMemory memory);
+// Topics that would be attached to a topic of ours if the source does not mirror them from us: it
+// has to be asked, because attaching takes the right to write away from the topic's producers.
+std::vector<std::string> to_be_adopted(const Here& here, const Source& source);
 // Between syncs, after a command: what needs nothing of the source.
 std::vector<Request> reconcile_commands(const Here& here);
 

@@ -68,19 +68,20 @@ std::vector<PartitionAnswer> unanswered(std::size_t n) {
   return std::vector<PartitionAnswer>(n, PartitionAnswer{left_out, std::nullopt, std::nullopt});
 }
 
+int rank(Reverse r) {
+  switch (r) {
+    case Reverse::loop:
+      return 3;
+    case Reverse::not_stopped:
+      return 2;
+    case Reverse::stopped:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 ReverseAnswer worse(const ReverseAnswer& a, const ReverseAnswer& b) {
-  const auto rank = [](Reverse r) {
-    switch (r) {
-      case Reverse::loop:
-        return 3;
-      case Reverse::not_stopped:
-        return 2;
-      case Reverse::stopped:
-        return 1;
-      default:
-        return 0;
-    }
-  };
   ReverseAnswer out = rank(a.reverse) >= rank(b.reverse) ? a : b;
   const auto order = [](const Position& p) { return std::pair(p.epoch.value_or(-1), p.offset); };
   if (a.position && (!b.position || order(*a.position) > order(*b.position)))
@@ -110,6 +111,15 @@ ReverseAnswer reverse_of(
 }
 
 }  // namespace
+
+Reverse ReverseMirrors::worst_of(const std::string& topic) const {
+  Reverse worst = supported ? Reverse::none : Reverse::unsupported;
+  for (auto it = partitions.lower_bound({topic, 0}); it != partitions.end(); ++it) {
+    if (it->first.first != topic) break;
+    if (rank(it->second.reverse) > rank(worst)) worst = it->second.reverse;
+  }
+  return worst;
+}
 
 SourceClient::SourceClient(boost::asio::any_io_executor executor, SourceClientOptions options)
     : executor_(std::move(executor)), options_(std::move(options)) {}

@@ -58,6 +58,8 @@ struct ReverseAnswer {
 struct ReverseMirrors {
   bool supported = false;
   std::map<std::pair<std::string, std::int32_t>, ReverseAnswer> partitions;
+  // Over all partitions of the topic.
+  Reverse worst_of(const std::string& topic) const;
 };
 
 enum class OffsetSpec : std::int8_t { latest = -1, earliest = -2 };

@@ -82,11 +82,13 @@ boost::asio::awaitable<void> MirrorTask::sync_once() {
   const auto metadata = co_await client_->metadata(std::nullopt);
   if (stopping_) co_return;
   note_contact(metadata);
-  const Source source = source_of(metadata);
+  Source source = source_of(metadata);
   co_await want_unclaimed();
   co_await place_partitions();
   if (stopping_) co_return;
   const Here here = co_await look_here();
+  if (stopping_) co_return;
+  co_await ask_reverse(here, source);
   if (stopping_) co_return;
   Plan plan = reconcile(here, source, std::move(memory_));
   memory_ = std::move(plan.memory);
@@ -147,6 +149,20 @@ Source MirrorTask::source_of(const base::Result<SourceMetadata>& metadata) {
   if (source.complete) source.complete = absence_counts(base::Clock::now());
   brokers_ = metadata->brokers;
   return source;
+}
+
+boost::asio::awaitable<void> MirrorTask::ask_reverse(const Here& here, Source& source) {
+  std::vector<std::string> names = to_be_adopted(here, source);
+  if (names.empty()) co_return;
+  const auto answer = co_await client_->reverse_mirrors(target_.cluster_id(), names);
+  if (!answer) {
+    base::logger("mirror").warn("{}: the source cannot be asked for its mirrors: {}", name(),
+                                client_->describe(answer.error()));
+    co_return;
+  }
+  const std::set<std::string> asked(names.begin(), names.end());
+  for (SourceTopic& topic : source.topics)
+    if (asked.contains(topic.name)) topic.reverse = answer->worst_of(topic.name);
 }
 
 // ---- Carrying out.

@@ -2,9 +2,12 @@
 //   An unknown version is answered in version 0 with error 35 and the range of ApiVersions itself,
 //   and the connection goes on (A01). v3 carries the client's name, checked as Kafka does; v5 names
 //   the cluster and node that the client means to reach.
+//   The mirror control APIs are listed to our own clients only, which say who they are from v3 on:
+//   everybody else sees Kafka's keys and nothing besides.
 //   No features are told: what they would switch on (metadata.version, transaction.version,
 //   group.version …) is not served.
 #include <algorithm>
+#include <string_view>
 
 #include "broker/api/handlers.h"
 #include "broker/api/locate.h"
@@ -27,6 +30,9 @@ bool is_software_word(const std::string& word) {
          std::ranges::all_of(word,
                              [](char c) { return is_alphanumeric(c) || c == '.' || c == '-'; });
 }
+
+// What the mirrors' source client and the command line call themselves.
+constexpr std::string_view own_software_name = "calque";
 
 ApiVersionsResponse::ApiKey entry(const protocol::ApiInfo& api) {
   ApiVersionsResponse::ApiKey key;
@@ -73,8 +79,9 @@ Task<Response> api_versions(Broker& broker, Shard&, Request request) {
   if (message.error_code == 0) {
     request.connection.software_name = asked->client_software_name;
     request.connection.software_version = asked->client_software_version;
+    const bool ours = request.version() >= 3 && asked->client_software_name == own_software_name;
     for (const Served& one : served_apis())
-      if (one.advertised) message.api_keys.push_back(entry(*protocol::find_api(one.key)));
+      if (one.advertised || ours) message.api_keys.push_back(entry(*protocol::find_api(one.key)));
   }
   co_return respond(request, message);
 }

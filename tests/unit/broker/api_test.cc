@@ -1,6 +1,7 @@
 // The data APIs end to end: a broker in this process, a socket, real messages.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
@@ -113,6 +114,16 @@ TEST_CASE("ApiVersions answers a version of the future in version 0 and goes on 
     CHECK(answer.api_keys[0].min_version == 0);
     CHECK(answer.api_keys[0].max_version == 13);
     for (const auto& one : answer.api_keys) CHECK(one.api_key < 100);
+  }
+  // Our own clients see the mirrors' APIs too, with which a mirror asks its source for a loop.
+  asked.client_software_name = "calque";
+  for (std::int16_t version = 0; version <= 5; ++version) {
+    const auto answer = client.call<protocol::ApiVersionsResponse>(version, asked);
+    CHECK(answer.error_code == 0);
+    const bool listed = std::ranges::any_of(answer.api_keys, [](const auto& one) {
+      return one.api_key == static_cast<std::int16_t>(protocol::ApiKey::describe_cluster_mirrors);
+    });
+    CHECK(listed == (version >= 3));
   }
   asked.client_software_name = "-test";
   CHECK(client.call<protocol::ApiVersionsResponse>(3, asked).error_code ==

@@ -131,12 +131,35 @@ TEST_CASE("a name or an id that is taken is a conflict, never an attachment") {
                        {"mirrored", id(3), "m2"},
                        {"renamed", id(4), ""},
                        {"idless", id(5), ""}};
-  const auto requests =
-      plan(here, source_with({topic("same", 1, 1), topic("other-id", 9, 1), topic("mirrored", 3, 1),
-                              topic("fresh", 4, 1), topic("idless", 0, 1)}));
+  Source source = source_with({topic("same", 1, 1), topic("other-id", 9, 1),
+                               topic("mirrored", 3, 1), topic("fresh", 4, 1),
+                               topic("idless", 0, 1)});
+  CHECK(to_be_adopted(here, source) == std::vector<std::string>{"same"});
+  source.topics[0].reverse = Reverse::none;
+  const auto requests = plan(here, source);
   REQUIRE(requests.size() == 5);
   CHECK(requests[0] == Request{CreateTopic{"same", id(1), 1}});
   for (std::size_t i = 1; i < 5; ++i) CHECK(std::holds_alternative<Conflict>(requests[i]));
+}
+
+TEST_CASE("a topic of ours is attached only once the source was asked for a mirror of it from us") {
+  Here here;
+  here.states_loaded = true;
+  here.source_cluster_id = "A";
+  here.other_topics = {{"t", id(1), ""}};
+  Source source = source_with({topic("t", 1, 2)});
+  CHECK(plan(here, source).empty());
+  const std::vector<Request> attach = {CreateTopic{"t", id(1), 2}};
+  for (const Reverse fine : {Reverse::unsupported, Reverse::none, Reverse::stopped}) {
+    source.topics[0].reverse = fine;
+    CHECK(plan(here, source) == attach);
+  }
+  for (const Reverse bad : {Reverse::loop, Reverse::not_stopped}) {
+    source.topics[0].reverse = bad;
+    const auto requests = plan(here, source);
+    REQUIRE(requests.size() == 1);
+    CHECK(std::holds_alternative<Conflict>(requests[0]));
+  }
 }
 
 TEST_CASE("partitions follow the source, never downwards") {
