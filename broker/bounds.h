@@ -35,4 +35,12 @@ constexpr std::chrono::seconds fault_log_interval = 1s;
 
 constexpr std::chrono::seconds tick_interval = 1s;
 
+// Of internal topics. A segment is the unit of compaction, which holds up its shard: small ones
+// keep the part that cannot be compacted yet, and with it the work of one compaction, small.
+constexpr std::uint32_t internal_segment_bytes = 1 << 20;
+// A log is compacted from this share on of bytes that came after the last time.
+constexpr double compaction_dirty_ratio_min = 0.5;
+// Memory for the keys of one compaction; what does not fit waits for the next.
+constexpr std::size_t compaction_key_bytes_max = 16 << 20;
+
 }  // namespace broker

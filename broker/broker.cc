@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "broker/bounds.h"
+#include "broker/compactor.h"
 #include "broker/error.h"
 #include "broker/log_store.h"
 #include "broker/mirror_target.h"
@@ -220,9 +221,11 @@ void Broker::start_background() {
     --background_;
     if (failure) log().error("a background loop ended by an exception");
   };
+  const std::chrono::milliseconds cleaner_backoff(config_.integer("log.cleaner.backoff.ms"));
   for (const auto& shard : shards_) {
-    ++background_;
+    background_ += 2;
     asio::co_spawn(shard->executor(), tick_loop(shard.get()), ended);
+    asio::co_spawn(shard->executor(), compact_loop(shard.get(), cleaner_backoff), ended);
   }
   ++background_;
   asio::co_spawn(shard(0).executor(), checkpoint_loop(), ended);
@@ -234,6 +237,11 @@ asio::awaitable<void> Broker::tick_loop(Shard* shard) {
     const std::int64_t now_ms = base::wall_clock_ms();
     for (const auto& [id, partition] : shard->partitions()) partition->tick(now_ms);
   }
+}
+
+asio::awaitable<void> Broker::compact_loop(Shard* shard, std::chrono::milliseconds interval) {
+  Compactor compactor(*shard, interval);
+  co_await compactor.run();
 }
 
 asio::awaitable<void> Broker::checkpoint_loop() {

@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,6 +68,7 @@ class Broker {
   std::optional<std::string> start_mirrors();
   void start_background();
   boost::asio::awaitable<void> tick_loop(Shard* shard);
+  boost::asio::awaitable<void> compact_loop(Shard* shard, std::chrono::milliseconds interval);
   boost::asio::awaitable<void> checkpoint_loop();
   // Syncs every log of every shard and answers where they stand. On shard 0.
   boost::asio::awaitable<std::vector<storage::LogDirectory::Checkpoint>> flush_all();

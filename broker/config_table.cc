@@ -58,6 +58,8 @@ constexpr std::array table = {
             false, "The protocol of each listener name; PLAINTEXT is the one that is served."},
     Setting{"listeners", Type::list, "PLAINTEXT://:9092", any, long_max, false,
             "The addresses to listen on, NAME://HOST:PORT; an empty host means all addresses."},
+    Setting{"log.cleaner.backoff.ms", Type::int64, "15000", 1, int_max, false,
+            "How often the internal topics are looked at for something to compact."},
     Setting{"log.dir", Type::text, {}, any, long_max, false, "The older name of log.dirs."},
     Setting{"log.dirs",
             Type::list,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "broker/bounds.h"
 #include "broker/broker.h"
 #include "broker/error.h"
 #include "broker/mirror_partition.h"
@@ -26,14 +27,17 @@ mirror::LocalTopic local(const Topic& topic) {
   return out;
 }
 
-// KIP-1279 c.1.
+// KIP-1279 c.1, and a segment size, which it leaves to the broker's default of a gigabyte: then
+// nothing would ever be compacted.
 NewTopic state_topic(std::int32_t partitions) {
   NewTopic topic;
   topic.name = std::string(mirror_state_topic);
   topic.partitions = partitions;
   topic.internal = true;
-  topic.configs = {
-      {"cleanup.policy", "compact"}, {"compression.type", "producer"}, {"retention.ms", "-1"}};
+  topic.configs = {{"cleanup.policy", "compact"},
+                   {"compression.type", "producer"},
+                   {"retention.ms", "-1"},
+                   {"segment.bytes", std::to_string(internal_segment_bytes)}};
   return topic;
 }
 

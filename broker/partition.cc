@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "broker/bounds.h"
 #include "broker/error.h"
 #include "broker/fetch_wait.h"
 #include "broker/shard.h"
@@ -173,6 +174,17 @@ boost::asio::awaitable<base::Result<void>> Partition::restart_at(base::Offset of
   auto done = log_->restart_at(offset);
   wake_all();
   co_return done;
+}
+
+boost::asio::awaitable<base::Result<storage::CompactionStats>> Partition::compact(
+    std::int64_t now_ms) {
+  const auto self = shared_from_this();
+  co_await no_sync_running();
+  if (closed_) co_return BrokerErrc::not_here;
+  storage::CompactionLimits limits;
+  limits.now_ms = now_ms;
+  limits.key_bytes_max = compaction_key_bytes_max;
+  co_return log_->compact(limits);
 }
 
 ReadAnswer Partition::read(const ReadRequest& request) const {

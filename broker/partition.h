@@ -108,6 +108,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   void refuse_writes();
   base::Result<void> allow_writes();
 
+  // By key. Blocks the shard's thread while it lasts.
+  boost::asio::awaitable<base::Result<storage::CompactionStats>> compact(std::int64_t now_ms);
+
   // The catalog's newest word on the topic: settings, desired state, leader epoch.
   void update(TopicPtr topic, storage::LogConfig config, protocol::ProduceRules rules);
   // Rolls, tries to recover from a full disk.
