@@ -232,6 +232,7 @@ Catalog::Task<TopicPtr> Catalog::create_locked(NewTopic wanted) {
   topic->internal = wanted.internal;
   topic->mirror = std::move(wanted.mirror);
   topic->desired_state = wanted.desired_state;
+  topic->source_id = wanted.source_id;
   topic->partitions.resize(static_cast<std::size_t>(wanted.partitions));
   for (storage::PartitionRecord& one : topic->partitions) one.leader = broker_.node_id();
 

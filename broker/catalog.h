@@ -77,6 +77,7 @@ struct NewTopic {
   bool internal = false;
   std::string mirror = {};
   std::int8_t desired_state = desired_none;
+  std::optional<base::Uuid> source_id = {};
 };
 
 class Catalog {
@@ -117,6 +118,8 @@ class Catalog {
                                                               std::int32_t partitions);
   boost::asio::awaitable<base::Result<void>> set_desired_state(std::vector<std::string> names,
                                                                std::int8_t state);
+  boost::asio::awaitable<base::Result<void>> remember_source_id(std::string name,
+                                                                base::Uuid source_id);
   boost::asio::awaitable<base::Result<void>> detach_topics(std::vector<std::string> names);
   boost::asio::awaitable<base::Result<void>> save_mirror(storage::MirrorRecord mirror);
   boost::asio::awaitable<base::Result<void>> remove_mirror(std::string name);

@@ -86,7 +86,10 @@ Change<TopicPtr> Catalog::attach_topic(std::string mirror, std::string name, bas
     if (!topic) {
       NewTopic wanted;
       wanted.name = name;
-      if (!id.is_zero()) wanted.id = id;
+      if (id.is_zero())
+        wanted.source_id = id;
+      else
+        wanted.id = id;
       wanted.partitions = partitions;
       wanted.mirror = mirror;
       co_return co_await create_locked(std::move(wanted));
@@ -98,6 +101,8 @@ Change<TopicPtr> Catalog::attach_topic(std::string mirror, std::string name, bas
       std::vector<Topic> changed = {*topic};
       changed[0].mirror = mirror;
       changed[0].desired_state = desired_none;  // read-only from now on
+      changed[0].source_id.reset();
+      if (id.is_zero()) changed[0].source_id = id;
       CO_TRY_VOID(co_await replace_locked(std::move(changed)));
     }
     if (static_cast<std::int32_t>(topic->partitions.size()) < partitions)
@@ -123,6 +128,18 @@ Change<void> Catalog::set_desired_state(std::vector<std::string> names, std::int
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
+Change<void> Catalog::remember_source_id(std::string name, base::Uuid source_id) {
+  auto change = [this, &name, source_id]() -> Change<void> {
+    const auto guard = co_await lock_->take();
+    const TopicPtr topic = snapshot_->find(name);
+    if (!topic) co_return BrokerErrc::unknown_topic;
+    std::vector<Topic> changed = {*topic};
+    changed[0].source_id = source_id;
+    co_return co_await replace_locked(std::move(changed));
+  };
+  co_return co_await on(broker_.shard(0), std::move(change));
+}
+
 Change<void> Catalog::detach_topics(std::vector<std::string> names) {
   auto change = [this, &names]() -> Change<void> {
     const auto guard = co_await lock_->take();
@@ -134,6 +151,7 @@ Change<void> Catalog::detach_topics(std::vector<std::string> names) {
       changed.push_back(*topic);
       changed.back().mirror.clear();
       changed.back().desired_state = desired_none;
+      changed.back().source_id.reset();
     }
     co_return co_await replace_locked(std::move(changed));
   };

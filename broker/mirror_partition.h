@@ -26,6 +26,8 @@ class MirrorPartition final : public mirror::TargetPartition {
   const std::string& topic() const override { return partition_->topic().name; }
   base::TopicPartition id() const override { return partition_->id(); }
   mirror::LogPosition position() const override;
+  std::optional<base::Uuid> source_id() const override { return partition_->topic().source_id; }
+  bool is_gone() const override { return partition_->closed(); }
   base::Result<mirror::LogPosition> append(base::Bytes batches) override;
   mirror::Task<mirror::LogPosition> flush() override;
   mirror::Task<mirror::LogPosition> truncate_to(base::Offset offset) override;

@@ -22,6 +22,7 @@ mirror::LocalTopic local(const Topic& topic) {
   out.id = topic.id;
   out.mirror = topic.mirror;
   out.desired_state = topic.desired_state;
+  out.source_id = topic.source_id;
   for (const storage::PartitionRecord& one : topic.partitions)
     out.leader_epochs.push_back(one.leader_epoch);
   return out;
@@ -119,6 +120,10 @@ mirror::Task<void> MirrorTarget::add_partitions(std::string name, std::int32_t t
 mirror::Task<void> MirrorTarget::set_desired_state(std::vector<std::string> names,
                                                    std::int8_t state) {
   co_return for_mirror(co_await broker_.catalog().set_desired_state(std::move(names), state));
+}
+
+mirror::Task<void> MirrorTarget::remember_source_id(std::string name, base::Uuid source_id) {
+  co_return for_mirror(co_await broker_.catalog().remember_source_id(std::move(name), source_id));
 }
 
 mirror::Task<void> MirrorTarget::detach_topics(std::vector<std::string> names) {

@@ -26,6 +26,7 @@ class MirrorTarget final : public mirror::Target {
                                                 std::int32_t partitions) override;
   mirror::Task<void> add_partitions(std::string name, std::int32_t total) override;
   mirror::Task<void> set_desired_state(std::vector<std::string> names, std::int8_t state) override;
+  mirror::Task<void> remember_source_id(std::string name, base::Uuid source_id) override;
   mirror::Task<void> detach_topics(std::vector<std::string> names) override;
 
   std::vector<mirror::MirrorDefinition> mirrors() const override;

@@ -254,6 +254,7 @@ void Partition::refuse_writes() {
 
 base::Result<void> Partition::allow_writes() {
   if (closed_) return BrokerErrc::not_here;
+  if (is_mirrored(*topic_)) return BrokerErrc::busy;
   TRY_VOID(log_->begin_epoch(leader_epoch_));
   writes_ = Writes::allowed;
   wake_all();

@@ -84,6 +84,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   // writable, but its partition has not been handed over yet), or the log's own trouble.
   base::Result<void> check_writable() const;
   const std::string& mirror() const { return topic_->mirror; }
+  // Nothing is served any more: the topic was deleted, or the broker ends.
+  bool closed() const { return closed_; }
 
   // A client's batch. `records` is patched in place. In the page cache on return; see flush().
   ProduceAnswer produce(base::MutableBytes records, bool zstd_allowed, std::int64_t now_ms);
@@ -106,6 +108,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
   boost::asio::awaitable<base::Result<void>> truncate_to(base::Offset offset);
   boost::asio::awaitable<base::Result<void>> restart_at(base::Offset offset);
   void refuse_writes();
+  // busy while the topic is to be mirrored: what clients write then would be cut away.
   base::Result<void> allow_writes();
 
   // By key. Blocks the shard's thread while it lasts.

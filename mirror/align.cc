@@ -105,11 +105,12 @@ void MirrorShard::find_leaders(const SourceMetadata& metadata,
       continue;
     }
     const SourceMetadata::Topic& topic = *found->second;
-    if (!topic.id.is_zero() && topic.id != id.topic_id) {
+    const std::optional<base::Uuid> remembered = item.driver->source_id();
+    if (!is_same_topic(id.topic_id, remembered, topic.id)) {
       fail(Failure::topic_recreated,
            fmt::format("the source topic was deleted and created anew: its id is {}, the copy is "
                        "of {}",
-                       topic.id.to_string(), id.topic_id.to_string()));
+                       topic.id.to_string(), remembered.value_or(id.topic_id).to_string()));
       continue;
     }
     const auto index = static_cast<std::size_t>(id.partition);
@@ -124,7 +125,8 @@ void MirrorShard::find_leaders(const SourceMetadata& metadata,
       continue;
     }
     item.leader = *partition.leader;
-    item.answer.same_topic_id = !topic.id.is_zero();
+    // An id that is seen for the first time proves nothing.
+    item.answer.same_topic_id = topic.id == remembered.value_or(id.topic_id) && !topic.id.is_zero();
     item.answer.source_epoch = partition.leader_epoch;
     item.driver->set_leader({*partition.leader, partition.leader_epoch}, topic.id);
   }

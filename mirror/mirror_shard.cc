@@ -82,7 +82,8 @@ SourceClientOptions MirrorShard::client_options() const {
 // ---- Partitions.
 
 bool MirrorShard::add(base::TopicPartition id, std::optional<Record> record) {
-  if (stopping_ || drivers_.contains(id)) return true;
+  if (drivers_.contains(id)) return true;
+  if (stopping_) return false;
   auto partition = target_.partition(id);
   if (!partition) return false;
   auto driver = std::make_shared<PartitionDriver>(*this, std::move(partition));
@@ -92,17 +93,22 @@ bool MirrorShard::add(base::TopicPartition id, std::optional<Record> record) {
   return true;
 }
 
-void MirrorShard::keep_only(const std::vector<base::TopicPartition>& ids) {
+std::vector<base::TopicPartition> MirrorShard::keep_only(
+    const std::vector<base::TopicPartition>& ids) {
   const std::set<base::TopicPartition> keep(ids.begin(), ids.end());
+  std::vector<base::TopicPartition> dropped;
   for (auto it = drivers_.begin(); it != drivers_.end();) {
-    if (keep.contains(it->first)) {
+    PartitionDriver& driver = *it->second;
+    if (keep.contains(it->first) && !driver.is_gone()) {
       ++it;
       continue;
     }
-    it->second->close();
-    by_name_.erase({it->second->topic(), it->first.partition});
+    driver.close();
+    dropped.push_back(it->first);
+    by_name_.erase({driver.topic(), it->first.partition});
     it = drivers_.erase(it);
   }
+  return dropped;
 }
 
 PartitionDriver* MirrorShard::find(const std::string& topic, std::int32_t partition) const {

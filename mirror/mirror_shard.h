@@ -57,8 +57,9 @@ class MirrorShard final : public DriverHost {
   void set_settings(std::shared_ptr<const MirrorSettings> settings);
   // Does nothing when it is there already; false when the target does not have it (yet).
   bool add(base::TopicPartition id, std::optional<Record> record);
-  // Drops partitions that are not in the list.
-  void keep_only(const std::vector<base::TopicPartition>& ids);
+  // Drops partitions that are not in the list, and those whose log was deleted under them; answers
+  // which they were.
+  std::vector<base::TopicPartition> keep_only(const std::vector<base::TopicPartition>& ids);
 
   void command(const std::string& topic, std::int32_t partition, const Event& event);
   void set_brokers(const std::map<base::NodeId, Endpoint>& brokers) { brokers_ = brokers; }

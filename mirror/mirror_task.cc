@@ -107,19 +107,52 @@ boost::asio::awaitable<base::Result<void>> MirrorTask::change_config(ConfigMap c
 boost::asio::awaitable<void> MirrorTask::place_partitions() {
   if (placing_ || stopping_) co_return;  // whoever is at it looks at the newest list
   placing_ = true;
-  std::set<base::TopicPartition> present;
-  std::vector<std::vector<base::TopicPartition>> missing(shards_.size());
+  std::vector<std::vector<base::TopicPartition>> present(shards_.size());
   for (const LocalTopic& topic : topics())
     for (std::size_t p = 0; p < topic.leader_epochs.size(); ++p) {
       const base::TopicPartition id{topic.id, static_cast<std::int32_t>(p)};
-      present.insert(id);
-      if (!placed_.contains(id)) missing[target_.shard_of(id)].push_back(id);
+      present[target_.shard_of(id)].push_back(id);
     }
-  for (std::size_t i = 0; i < missing.size() && !stopping_; ++i) {
-    if (missing[i].empty()) continue;
+  // First the old ones: a new one may have the name, or even the id, of one that is gone.
+  if (!placed_.empty()) co_await drop_gone(present);
+  if (!stopping_) co_await add_missing(present);
+  placing_ = false;
+}
+
+// Partitions that were deleted here: their drivers go first, then their records.
+boost::asio::awaitable<void> MirrorTask::drop_gone(
+    const std::vector<std::vector<base::TopicPartition>>& present) {
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    auto work = [shard = shards_[i],
+                 keep = present[i]]() -> boost::asio::awaitable<std::vector<base::TopicPartition>> {
+      co_return shard->keep_only(keep);
+    };
+    for (const base::TopicPartition& id : co_await run_on(target_.executor(i), std::move(work))) {
+      placed_.erase(id);
+      to_forget_.insert(id);
+    }
+    if (stopping_) co_return;
+  }
+  const std::set<base::TopicPartition> ids = to_forget_;
+  for (const base::TopicPartition& id : ids) {
+    PartitionKey key{name(), id};
+    const auto forgotten = co_await store_.forget(std::move(key));
+    if (forgotten)
+      to_forget_.erase(id);
+    else
+      base::logger("mirror").error("{}: the record of a deleted partition stays for now: {}",
+                                   name(), forgotten.error().message());
+  }
+}
+
+boost::asio::awaitable<void> MirrorTask::add_missing(
+    const std::vector<std::vector<base::TopicPartition>>& present) {
+  for (std::size_t i = 0; i < shards_.size() && !stopping_; ++i) {
     std::vector<std::pair<base::TopicPartition, std::optional<Record>>> add;
-    for (const base::TopicPartition& id : missing[i])
-      add.emplace_back(id, store_.find({name(), id}));
+    for (const base::TopicPartition& id : present[i])
+      if (!placed_.contains(id) && !to_forget_.contains(id))
+        add.emplace_back(id, store_.find({name(), id}));
+    if (add.empty()) continue;
     auto work = [shard = shards_[i], list = std::move(add)]() mutable
         -> boost::asio::awaitable<std::vector<base::TopicPartition>> {
       std::vector<base::TopicPartition> done;
@@ -129,32 +162,6 @@ boost::asio::awaitable<void> MirrorTask::place_partitions() {
     };
     const auto done = co_await run_on(target_.executor(i), std::move(work));
     placed_.insert(done.begin(), done.end());
-  }
-  std::vector<base::TopicPartition> deleted;
-  for (const base::TopicPartition& id : placed_)
-    if (!present.contains(id)) deleted.push_back(id);
-  if (!deleted.empty() && !stopping_) co_await drop_deleted(std::move(deleted));
-  placing_ = false;
-}
-
-// Topics that were deleted here: their drivers go first, then their records.
-boost::asio::awaitable<void> MirrorTask::drop_deleted(std::vector<base::TopicPartition> ids) {
-  for (const base::TopicPartition& id : ids) placed_.erase(id);
-  const std::vector<base::TopicPartition> keep(placed_.begin(), placed_.end());
-  for (std::size_t i = 0; i < shards_.size(); ++i) {
-    auto work = [shard = shards_[i], keep]() -> boost::asio::awaitable<void> {
-      shard->keep_only(keep);
-      co_return;
-    };
-    co_await run_on(target_.executor(i), std::move(work));
-    if (stopping_) co_return;
-  }
-  for (const base::TopicPartition& id : ids) {
-    PartitionKey key{name(), id};
-    const auto forgotten = co_await store_.forget(std::move(key));
-    if (!forgotten)
-      base::logger("mirror").error("{}: the record of a deleted partition stays: {}", name(),
-                                   forgotten.error().message());
   }
 }
 
@@ -185,6 +192,7 @@ boost::asio::awaitable<Here> MirrorTask::look_here() {
     MirroredTopic one{
         .name = topic.name,
         .id = topic.id,
+        .source_id = topic.source_id,
         .desired = state_from_number(topic.desired_state).value_or(MirrorState::unknown),
         .excluded = config().filter.excludes(topic.name),
         .partitions = {}};

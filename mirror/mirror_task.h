@@ -75,13 +75,17 @@ class MirrorTask : public std::enable_shared_from_this<MirrorTask> {
                                          const Source& source);
   boost::asio::awaitable<void> create_topic(CreateTopic request);
   boost::asio::awaitable<void> add_partitions(AddPartitions request);
+  boost::asio::awaitable<void> remember_topic_id(RememberTopicId request);
   boost::asio::awaitable<void> want(std::vector<std::string> topics, MirrorState state);
   boost::asio::awaitable<void> remember_cluster(RememberCluster request);
   boost::asio::awaitable<void> want_unclaimed();
 
   // mirror_task.cc
   boost::asio::awaitable<void> place_partitions();
-  boost::asio::awaitable<void> drop_deleted(std::vector<base::TopicPartition> ids);
+  boost::asio::awaitable<void> drop_gone(
+      const std::vector<std::vector<base::TopicPartition>>& present);
+  boost::asio::awaitable<void> add_missing(
+      const std::vector<std::vector<base::TopicPartition>>& present);
   boost::asio::awaitable<Here> look_here();
   Orders no_orders() const;
   void order(Orders& orders, const Request& request, const Source* source) const;
@@ -100,6 +104,8 @@ class MirrorTask : public std::enable_shared_from_this<MirrorTask> {
   bool stopping_ = false;
   std::vector<std::shared_ptr<MirrorShard>> shards_;
   std::set<base::TopicPartition> placed_;
+  // Of partitions that are gone; their records must go too before one of the same id is placed.
+  std::set<base::TopicPartition> to_forget_;
   bool placing_ = false;
 
   std::unique_ptr<SourceClient> client_;

@@ -71,6 +71,8 @@ class PartitionDriver final : public FetchClient,
 
   const std::string& topic() const { return target_->topic(); }
   base::TopicPartition id() const { return target_->id(); }
+  std::optional<base::Uuid> source_id() const { return target_->source_id(); }
+  bool is_gone() const { return target_->is_gone(); }
   const State& state() const { return state_; }
   const std::optional<SourceLeader>& leader() const { return leader_; }
   std::uint64_t bytes_copied() const { return bytes_copied_; }

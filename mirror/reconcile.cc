@@ -61,10 +61,15 @@ bool check_identity(const MirroredTopic& topic, const SourceTopic* at_source, bo
                     SyncMemory& memory, std::vector<Request>& out) {
   if (at_source != nullptr) {
     memory.absent.erase(topic.name);
-    if (at_source->id.is_zero() || at_source->id == topic.id) return true;
+    if (is_same_topic(topic.id, topic.source_id, at_source->id)) {
+      if (topic.source_id && topic.source_id->is_zero() && !at_source->id.is_zero())
+        out.push_back(RememberTopicId{topic.name, at_source->id});
+      return true;
+    }
     fail_topic(topic, Failure::topic_recreated,
                "the source topic was deleted and created anew: its id is " +
-                   at_source->id.to_string() + ", the copy is of " + topic.id.to_string(),
+                   at_source->id.to_string() + ", the copy is of " +
+                   topic.source_id.value_or(topic.id).to_string(),
                out);
     return false;
   }
@@ -193,6 +198,12 @@ void fail_all(const Here& here, const std::string& found, std::vector<Request>& 
 }
 
 }  // namespace
+
+bool is_same_topic(const base::Uuid& here, const std::optional<base::Uuid>& remembered,
+                   const base::Uuid& at_source) {
+  if (at_source.is_zero() || (remembered && remembered->is_zero())) return true;
+  return at_source == remembered.value_or(here);
+}
 
 std::vector<std::string> to_be_adopted(const Here& here, const Source& source) {
   std::map<std::string_view, const OtherTopic*> others;

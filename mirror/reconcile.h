@@ -32,6 +32,7 @@ struct LocalPartition {
 struct MirroredTopic {
   std::string name = {};
   base::Uuid id = {};
+  std::optional<base::Uuid> source_id = {};    // as LocalTopic's
   MirrorState desired = MirrorState::unknown;  // MIRRORING, PAUSED, STOPPED; UNKNOWN: nothing asked
   bool excluded = false;                       // matches topics.exclude
   std::vector<LocalPartition> partitions = {};
@@ -93,6 +94,12 @@ struct AddPartitions {
   std::int32_t total = 0;
   bool operator==(const AddPartitions&) const = default;
 };
+// The source has topic ids now and had none before (an upgrade): remember, durably, which it is.
+struct RememberTopicId {
+  std::string name = {};
+  base::Uuid id = {};
+  bool operator==(const RememberTopicId&) const = default;
+};
 // Set the desired state to STOPPED: the topic is excluded now.
 struct StopTopic {
   std::string name = {};
@@ -139,8 +146,9 @@ struct BumpAhead {
   bool operator==(const BumpAhead&) const = default;
 };
 
-using Request = std::variant<CreateTopic, AddPartitions, StopTopic, RememberCluster, Conflict,
-                             FailTopic, CommandPartition, AssignLeader, BumpAhead>;
+using Request =
+    std::variant<CreateTopic, AddPartitions, RememberTopicId, StopTopic, RememberCluster, Conflict,
+                 FailTopic, CommandPartition, AssignLeader, BumpAhead>;
 
 // What one sync must know of those before it. In memory only: after a restart a deletion takes two
 // syncs again to be believed.
@@ -154,6 +162,12 @@ struct SyncMemory {
 // and a listing with nothing in it at all needs more of them.
 constexpr std::int32_t absences_for_deletion = 2;
 constexpr std::int32_t absences_for_deletion_when_empty = 5;
+
+// Whether the id that the source shows is that of the topic which the copy is of. A topic that was
+// mirrored when the source had no ids is taken for the same when they appear: from then on its id
+// is `remembered`, and another one is another topic.
+bool is_same_topic(const base::Uuid& here, const std::optional<base::Uuid>& remembered,
+                   const base::Uuid& at_source);
 
 struct Plan {
   std::vector<Request> requests = {};  // in the order in which to carry them out

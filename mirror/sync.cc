@@ -179,6 +179,8 @@ boost::asio::awaitable<void> MirrorTask::carry_out(const std::vector<Request>& r
     } else if (const auto* add = std::get_if<AddPartitions>(&request)) {
       co_await add_partitions(*add);
       changed = true;
+    } else if (const auto* known = std::get_if<RememberTopicId>(&request)) {
+      co_await remember_topic_id(*known);
     } else if (const auto* stop_topic = std::get_if<StopTopic>(&request)) {
       std::vector<std::string> names(1, stop_topic->name);
       co_await want(std::move(names), MirrorState::stopped);
@@ -221,6 +223,17 @@ boost::asio::awaitable<void> MirrorTask::add_partitions(AddPartitions request) {
   if (!added)
     base::logger("mirror").error("{}: topic {} cannot get {} partitions: {}", name(), request.name,
                                  request.total, added.error().message());
+}
+
+// If it cannot be kept, the next sync tries again.
+boost::asio::awaitable<void> MirrorTask::remember_topic_id(RememberTopicId request) {
+  const auto kept = co_await target_.remember_source_id(request.name, request.id);
+  if (kept)
+    base::logger("mirror").info("{}: the source has topic ids now, that of {} is {}", name(),
+                                request.name, request.id.to_string());
+  else
+    base::logger("mirror").error("{}: the source's id of topic {} cannot be kept: {}", name(),
+                                 request.name, kept.error().message());
 }
 
 boost::asio::awaitable<void> MirrorTask::want(std::vector<std::string> names, MirrorState state) {

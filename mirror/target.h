@@ -60,6 +60,11 @@ class TargetPartition {
   virtual const std::string& topic() const = 0;
   virtual base::TopicPartition id() const = 0;
   virtual LogPosition position() const = 0;
+  // The topic's LocalTopic::source_id.
+  virtual std::optional<base::Uuid> source_id() const = 0;
+  // The partition was deleted: every call fails from now on. One with the same id may exist by now;
+  // Target::partition() has it.
+  virtual bool is_gone() const = 0;
 
   // The door for the source's batches: no byte is changed. They are written when this returns and
   // become durable by a later flush (position().durable_end tells). The high watermark follows and
@@ -97,6 +102,9 @@ struct LocalTopic {
   std::vector<base::LeaderEpoch> leader_epochs;  // one per partition
   std::string mirror;                            // empty: belongs to none
   std::int8_t desired_state = -1;                // MIRRORING 3, PAUSED 5, STOPPED 7, -1 none
+  // The topic's id at the source, where that is not `id`. Zero: the source had no ids when it was
+  // attached, or ever since.
+  std::optional<base::Uuid> source_id = {};
 };
 
 struct MirrorDefinition {
@@ -125,6 +133,8 @@ class Target {
                                         std::int32_t partitions) = 0;
   virtual Task<void> add_partitions(std::string name, std::int32_t total) = 0;
   virtual Task<void> set_desired_state(std::vector<std::string> names, std::int8_t state) = 0;
+  // Durable on return.
+  virtual Task<void> remember_source_id(std::string name, base::Uuid source_id) = 0;
   // Forgets that the topics belong to a mirror; they must be STOPPED.
   virtual Task<void> detach_topics(std::vector<std::string> names) = 0;
 

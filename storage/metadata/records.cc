@@ -29,6 +29,13 @@ base::Result<Message> parse(const std::string& value) {
   return message;
 }
 
+base::Result<base::Uuid> to_uuid(const std::string& bytes) {
+  base::Uuid id;
+  if (bytes.size() != id.bytes.size()) return StorageErrc::corrupt_file;
+  std::memcpy(id.bytes.data(), bytes.data(), id.bytes.size());
+  return id;
+}
+
 template <class Map>
 std::map<std::string, std::string> sorted(const Map& map) {
   return {map.begin(), map.end()};
@@ -49,6 +56,8 @@ std::string encode(const TopicRecord& record) {
   message.set_internal(record.internal);
   message.set_mirror(record.mirror);
   message.set_desired_state(record.desired_state);
+  if (record.source_id)
+    message.set_source_id(record.source_id->bytes.data(), record.source_id->bytes.size());
   return finish(message, record);
 }
 
@@ -56,8 +65,7 @@ base::Result<TopicRecord> decode_topic(const std::string& value) {
   TRY(auto message, parse<wire::Topic>(value));
   TopicRecord record;
   record.name = message.name();
-  if (message.id().size() != record.id.bytes.size()) return StorageErrc::corrupt_file;
-  std::memcpy(record.id.bytes.data(), message.id().data(), record.id.bytes.size());
+  TRY(record.id, to_uuid(message.id()));
   for (const wire::Partition& one : message.partitions())
     record.partitions.push_back({one.leader(), one.leader_epoch()});
   record.configs = sorted(message.configs());
@@ -65,6 +73,9 @@ base::Result<TopicRecord> decode_topic(const std::string& value) {
   record.mirror = message.mirror();
   if (message.has_desired_state())
     record.desired_state = static_cast<std::int8_t>(message.desired_state());
+  if (message.has_source_id()) {
+    TRY(record.source_id, to_uuid(message.source_id()));
+  }
   // What is left of the message then is what this release does not know.
   message.clear_name();
   message.clear_id();
@@ -73,6 +84,7 @@ base::Result<TopicRecord> decode_topic(const std::string& value) {
   message.clear_internal();
   message.clear_mirror();
   message.clear_desired_state();
+  message.clear_source_id();
   record.unknown_fields = message.SerializeAsString();
   return record;
 }

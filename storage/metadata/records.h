@@ -26,6 +26,8 @@ struct TopicRecord {
   // KIP-1279's metadata record: the mirror that the topic belongs to, and what is wanted of it.
   std::string mirror;              // empty: none
   std::int8_t desired_state = -1;  // MIRRORING 3, PAUSED 5, STOPPED 7, UNKNOWN -1
+  // Of a mirrored topic: its id at the source, where that is not `id`. Zero: the source had no ids.
+  std::optional<base::Uuid> source_id = {};
   std::string unknown_fields = {};
 };
 

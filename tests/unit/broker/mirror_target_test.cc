@@ -156,6 +156,35 @@ TEST_CASE("after the hand-over clients write, and a restart asks the mirror agai
   CHECK(produce_error(broker.port(), "events", nullptr) == 0);
 }
 
+TEST_CASE("a topic that is to be mirrored is not opened for clients") {
+  Directory directory;
+  Running broker(directory);
+  auto& target = broker->mirror_target();
+  REQUIRE(broker.run([&] { return target.attach_topic("dr", "events", id_of(1), 1); }).has_value());
+  const auto opened = with_partition(broker, {id_of(1), 0}, [](mirror::TargetPartition& partition) {
+    return partition.allow_writes();
+  });
+  CHECK(opened.error() == TargetErrc::busy);
+  CHECK(produce_error(broker.port(), "events", nullptr) ==
+        static_cast<std::int16_t>(protocol::ErrorCode::policy_violation));
+}
+
+TEST_CASE("what is known of a topic's id at the source outlives a restart") {
+  Directory directory;
+  {
+    Running broker(directory);
+    auto& target = broker->mirror_target();
+    REQUIRE(
+        broker.run([&] { return target.attach_topic("dr", "old", base::Uuid(), 1); }).has_value());
+    REQUIRE(broker.run([&] { return target.attach_topic("dr", "older", base::Uuid(), 1); })
+                .has_value());
+    REQUIRE(broker.run([&] { return target.remember_source_id("old", id_of(77)); }).has_value());
+  }
+  Running broker(directory);
+  CHECK(broker->mirror_target().topic("old")->source_id == id_of(77));
+  CHECK(broker->mirror_target().topic("older")->source_id == base::Uuid());
+}
+
 TEST_CASE("attaching tells apart what is ours, another's and a different topic") {
   Directory directory;
   Running broker(directory);
@@ -176,6 +205,10 @@ TEST_CASE("attaching tells apart what is ours, another's and a different topic")
   CHECK(produce_error(broker.port(), "own", nullptr) ==
         static_cast<std::int16_t>(protocol::ErrorCode::policy_violation));
   CHECK(!attach("old", "named", base::Uuid(), 1)->id.is_zero());
+  CHECK(target.topic("named")->source_id == base::Uuid());
+  CHECK_FALSE(target.topic("own")->source_id);
+  REQUIRE(broker.run([&] { return target.remember_source_id("named", id_of(77)); }).has_value());
+  CHECK(target.topic("named")->source_id == id_of(77));
 
   std::vector<std::string> names = {"own"};
   CHECK(broker.run([&] { return target.detach_topics(names); }).has_error());

@@ -1,3 +1,4 @@
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "mirror/reconcile.h"
@@ -131,9 +132,9 @@ TEST_CASE("a name or an id that is taken is a conflict, never an attachment") {
                        {"mirrored", id(3), "m2"},
                        {"renamed", id(4), ""},
                        {"idless", id(5), ""}};
-  Source source = source_with({topic("same", 1, 1), topic("other-id", 9, 1),
-                               topic("mirrored", 3, 1), topic("fresh", 4, 1),
-                               topic("idless", 0, 1)});
+  Source source =
+      source_with({topic("same", 1, 1), topic("other-id", 9, 1), topic("mirrored", 3, 1),
+                   topic("fresh", 4, 1), topic("idless", 0, 1)});
   CHECK(to_be_adopted(here, source) == std::vector<std::string>{"same"});
   source.topics[0].reverse = Reverse::none;
   const auto requests = plan(here, source);
@@ -220,6 +221,22 @@ TEST_CASE(
       plan(here_with(mirroring, {part(mirroring)}), source_with({topic("t", 7, 5)}));
   REQUIRE(requests.size() == 1);
   CHECK(std::get<FailTopic>(requests[0]).failure == Failure::topic_recreated);
+}
+
+TEST_CASE("ids that a source gets by an upgrade are remembered, and told apart from then on") {
+  Here here = here_with(mirroring, {part(mirroring)});
+  const Source source = source_with({topic("t", 7, 1)});
+  here.topics[0].source_id = base::Uuid();  // it had none when the topic was attached
+  CHECK(plan(here, source) == std::vector<Request>{RememberTopicId{"t", id(7)}});
+  here.topics[0].source_id = id(7);
+  CHECK(plan(here, source).empty());
+  // A broker that was not upgraded yet answers.
+  CHECK(plan(here, source_with({topic("t", 0, 1)})).empty());
+  for (const unsigned char other : std::array<unsigned char, 2>{1, 8}) {
+    const auto requests = plan(here, source_with({topic("t", other, 1)}));
+    REQUIRE(requests.size() == 1);
+    CHECK(std::get<FailTopic>(requests[0]).failure == Failure::topic_recreated);
+  }
 }
 
 TEST_CASE("a topic is deleted when two complete listings in a row lack it") {

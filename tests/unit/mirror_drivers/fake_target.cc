@@ -29,6 +29,11 @@ LogPosition FakePartition::position() const {
   return out;
 }
 
+std::optional<base::Uuid> FakePartition::source_id() const {
+  const auto topic = target_.topic(log_.topic);
+  return topic ? topic->source_id : std::nullopt;
+}
+
 base::Result<LogPosition> FakePartition::append(base::Bytes bytes) {
   if (target_.fail_appends) return TargetErrc::storage_offline;
   protocol::BatchIterator it(bytes, protocol::CrcCheck::yes);
@@ -137,7 +142,7 @@ boost::asio::awaitable<void> FakeTarget::turn() {
 }
 
 FakeLog& FakeTarget::log(const std::string& topic, std::int32_t partition) {
-  return logs_.at({topics_.at(topic).id, partition});
+  return *logs_.at({topics_.at(topic).id, partition});
 }
 
 std::size_t FakeTarget::shard_of(base::TopicPartition partition) const {
@@ -161,7 +166,7 @@ std::optional<mirror::LocalTopic> FakeTarget::topic(const std::string& name) con
   if (found == topics_.end()) return std::nullopt;
   mirror::LocalTopic out = found->second;
   for (std::size_t p = 0; p < out.leader_epochs.size(); ++p)
-    out.leader_epochs[p] = logs_.at({out.id, static_cast<std::int32_t>(p)}).leader_epoch;
+    out.leader_epochs[p] = logs_.at({out.id, static_cast<std::int32_t>(p)})->leader_epoch;
   return out;
 }
 
@@ -172,16 +177,21 @@ void FakeTarget::add_ordinary_topic(const std::string& name, base::Uuid id,
   topic.id = id;
   for (auto p = static_cast<std::int32_t>(topic.leader_epochs.size()); p < partitions; ++p) {
     topic.leader_epochs.push_back(0);
-    FakeLog& log = logs_[{id, p}];
-    log.topic = name;
-    log.id = {id, p};
+    const auto log = std::make_shared<FakeLog>();
+    log->topic = name;
+    log->id = {id, p};
+    logs_[log->id] = log;
   }
 }
 
 void FakeTarget::remove_topic(const std::string& name) {
   const base::Uuid id = topics_.at(name).id;
   topics_.erase(name);
-  std::erase_if(logs_, [&](const auto& entry) { return entry.first.topic_id == id; });
+  std::erase_if(logs_, [&](const auto& entry) {
+    if (entry.first.topic_id != id) return false;
+    entry.second->gone = true;
+    return true;
+  });
 }
 
 Task<mirror::LocalTopic> FakeTarget::attach_topic(std::string mirror, std::string name,
@@ -194,6 +204,7 @@ Task<mirror::LocalTopic> FakeTarget::attach_topic(std::string mirror, std::strin
     co_return TargetErrc::id_mismatch;
   topics_[name].mirror = mirror;
   topics_[name].desired_state = -1;
+  if (id.is_zero()) topics_[name].source_id = id;
   co_return *topic(name);
 }
 
@@ -206,6 +217,12 @@ Task<void> FakeTarget::add_partitions(std::string name, std::int32_t total) {
 Task<void> FakeTarget::set_desired_state(std::vector<std::string> names, std::int8_t state) {
   co_await turn();
   for (const std::string& name : names) topics_.at(name).desired_state = state;
+  co_return base::Result<void>();
+}
+
+Task<void> FakeTarget::remember_source_id(std::string name, base::Uuid source_id) {
+  co_await turn();
+  topics_.at(name).source_id = source_id;
   co_return base::Result<void>();
 }
 

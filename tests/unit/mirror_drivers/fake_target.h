@@ -32,6 +32,7 @@ struct FakeLog {
   Offset start = 0, end = 0, durable = 0;
   base::LeaderEpoch leader_epoch = 0;
   bool writable = false;
+  bool gone = false;
   int markers = 0, resets = 0, open_transactions = 0;
   std::vector<std::string> events;  // what was done, in order
   base::Buffer bytes() const;
@@ -39,10 +40,13 @@ struct FakeLog {
 
 class FakePartition final : public mirror::TargetPartition {
  public:
-  FakePartition(FakeTarget& target, FakeLog& log) : target_(target), log_(log) {}
+  FakePartition(FakeTarget& target, std::shared_ptr<FakeLog> log)
+      : target_(target), owned_(std::move(log)), log_(*owned_) {}
   const std::string& topic() const override { return log_.topic; }
   base::TopicPartition id() const override { return log_.id; }
   mirror::LogPosition position() const override;
+  std::optional<base::Uuid> source_id() const override;
+  bool is_gone() const override { return log_.gone; }
   base::Result<mirror::LogPosition> append(base::Bytes batches) override;
   Task<mirror::LogPosition> flush() override;
   Task<mirror::LogPosition> truncate_to(Offset offset) override;
@@ -58,6 +62,7 @@ class FakePartition final : public mirror::TargetPartition {
  private:
   void add_local(base::Buffer batch);
   FakeTarget& target_;
+  std::shared_ptr<FakeLog> owned_;
   FakeLog& log_;
 };
 
@@ -81,6 +86,7 @@ class FakeTarget final : public mirror::Target {
                                         std::int32_t partitions) override;
   Task<void> add_partitions(std::string name, std::int32_t total) override;
   Task<void> set_desired_state(std::vector<std::string> names, std::int8_t state) override;
+  Task<void> remember_source_id(std::string name, base::Uuid source_id) override;
   Task<void> detach_topics(std::vector<std::string> names) override;
   std::vector<mirror::MirrorDefinition> mirrors() const override;
   Task<void> save_mirror(mirror::MirrorDefinition definition) override;
@@ -105,7 +111,7 @@ class FakeTarget final : public mirror::Target {
   std::string cluster_id_ = "destination-cluster-id";
   base::Random random_{7};
   std::map<std::string, mirror::LocalTopic> topics_;
-  std::map<base::TopicPartition, FakeLog> logs_;
+  std::map<base::TopicPartition, std::shared_ptr<FakeLog>> logs_;
   std::map<std::string, mirror::MirrorDefinition> mirrors_;
   std::map<std::int32_t, std::vector<StateRecord>> states_;
 };

@@ -143,3 +143,29 @@ TEST_CASE("topics are discovered, excluded, and get more partitions") {
   world.await_lag_zero("a.one", 2);
   CHECK(world.target.topic("a.one")->leader_epochs.size() == 3);
 }
+
+TEST_CASE(
+    "a topic stays the same when its source gets topic ids, and is another one with another id") {
+  World world(kafka_2_7);
+  world.copy_one();
+  CHECK(world.target.topic("t")->source_id == base::Uuid());
+  world.source.release = kafka_4_4;
+  world.source.drop_connections();
+  world.source.produce("t", 0, 5);
+  world.await_copied("t", 0);
+  world.spin([&] { return world.target.topic("t")->source_id == world.source.topics["t"].id; });
+  CHECK(world.source.fetch_version == kafka_4_4.fetch);
+  CHECK(world.same_bytes("t", 0));
+  SECTION("also after a restart") {
+    world.shut_down();
+    world.boot();
+  }
+  world.source.produce("t", 0, 5);
+  world.await_copied("t", 0);
+  world.source.topics.erase("t");
+  world.source.add_topic("t", 1);
+  world.source.produce("t", 0, 40);
+  world.spin([&] { return world.describe("t", 0)->retry_attempt == -1; });
+  CHECK(world.describe("t", 0)->error_message->find("created anew") != std::string::npos);
+  CHECK(world.target.log("t", 0).end == 15);
+}
