@@ -18,7 +18,7 @@ from lib.suite import equal
 VERSIONS = ["4.4.0", "2.1.1"]
 PARTITIONS = [(t, p) for t in TOPICS for p in range(TOPICS[t])]
 MIRROR, BULK, BULK_PARTITIONS = "dr", "bulk", 6
-KILLS = 20
+KILLS, KILLS_WHILE_BEHIND, KILLS_MAX = 20, 8, 60
 ABORT_MARKER, RESET_RECORD = 0, 7
 
 
@@ -281,32 +281,66 @@ class Proof:
             for partition in range(BULK_PARTITIONS):
                 self.same_partition(a, b, BULK, partition)
 
+    def is_behind(self, had=None):
+        """Whether the copy lacks what the source had before the copy was asked; with `had`, only
+        when it has more than that by now, so that it is just catching up."""
+        with wire.Client(self.kafka.bootstrap) as a, wire.Client(self.calque.bootstrap) as b:
+            wanted = [a.list_offset(BULK, p, wire.LATEST)[1] for p in range(BULK_PARTITIONS)]
+            ends = [b.list_offset(BULK, p, wire.LATEST)[1] for p in range(BULK_PARTITIONS)]
+        return (had is None or sum(ends) > had) and any(e < w for e, w in zip(ends, wanted))
+
+    def is_seen_catching_up(self, seconds):
+        """Returns in the middle of a catch-up; False if it was over before it was seen."""
+        deadline, had = time.monotonic() + seconds, self.bulk_ends(self.calque.bootstrap)
+        while time.monotonic() < deadline:
+            if self.is_behind(had):
+                return True
+        return False
+
     def killed_again_and_again(self):
         """kill -9 of the copy while the source is being written to; some hit its recovery."""
-        chance, behind = random.Random(4), 0
-        producer = threading.Thread(target=scenario.run_steps, args=(
-            self.kafka.bootstrap, 21, f"bulk:{BULK}:{BULK_PARTITIONS}:240:8"))
+        chance, kills, behind = random.Random(4), 0, 0
+        enough, problems = os.path.join(self.tests.folder, "enough"), []
+
+        def write():
+            try:
+                scenario.run_steps(self.kafka.bootstrap, 21,
+                                   f"bulk:{BULK}:{BULK_PARTITIONS}:4000:8:{enough}")
+            except Exception as e:  # Handed on below.
+                problems.append(e)
+        began = self.bulk_ends(self.kafka.bootstrap)
+        producer = threading.Thread(target=write)
         producer.start()
-        time.sleep(3)
-        for n in range(KILLS):
-            if n % 5 == 4:
-                time.sleep(chance.uniform(0.01, 0.1))
-            else:
-                self.calque.await_ready()
-                time.sleep(chance.uniform(0.1, 1.0))
-                had = self.bulk_ends(self.calque.bootstrap)
-                behind += had < self.bulk_ends(self.kafka.bootstrap)
-            self.calque.kill()
-            self.calque.spawn()
+        try:
+            process.wait_for("the producer", lambda: problems or self.bulk_ends(
+                self.kafka.bootstrap) > began, 60)
+            while (kills < KILLS or behind < KILLS_WHILE_BEHIND) and kills < KILLS_MAX:
+                if kills % 5 == 4:
+                    time.sleep(chance.uniform(0.01, 0.1))
+                else:
+                    self.calque.await_ready()
+                    if kills % 2:
+                        time.sleep(chance.uniform(0.1, 1.0))
+                        behind += self.is_behind()
+                    else:
+                        behind += self.is_seen_catching_up(seconds=2)
+                self.calque.kill()
+                kills += 1
+                time.sleep(chance.uniform(0, 0.5))  # There shall be something to catch up with.
+                self.calque.spawn()
+        finally:
+            open(enough, "w").close()
+            producer.join()
+        if problems:
+            raise problems[0]
         self.calque.await_ready()
-        producer.join()
         self.calque.await_mirroring(BULK, BULK_PARTITIONS, seconds=60)
         self.calque.await_mirroring(MIRROR, len(PARTITIONS), seconds=60)
         self.same_bulk()
         self.same_bytes()
-        if behind < KILLS // 2:
-            raise AssertionError(f"only {behind} of {KILLS} kills met a copy that was behind")
-        return f"{behind} of {KILLS} kills met a copy that was behind"
+        if behind < KILLS_WHILE_BEHIND:
+            raise AssertionError(f"only {behind} of {kills} kills met a copy that was behind")
+        return f"{behind} of {kills} kills met a copy that was behind"
 
     # ---- failover ----
 

@@ -1,3 +1,4 @@
+import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.*;
@@ -26,7 +27,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  *   Scenario BOOTSTRAP SEED STEP...
  *
  * Steps: topics | records:N | large | compact | transactions | open
- *     | bulk:TOPIC:PARTITIONS:MIB:MIB_PER_SECOND
+ *     | bulk:TOPIC:PARTITIONS:MIB:MIB_PER_SECOND[:FILE] (ends when there is such a file)
  *     | create:TOPIC | delete:TOPIC | batch:TOPIC:N | trim:TOPIC:OFFSET (of one partition)
  * and, for a broker that is being taken over: idempotent:TOPIC:PARTITION:N | refused:TOPIC
  */
@@ -240,7 +241,7 @@ public class Scenario {
     }
 
     /** Makes the topic if need be and writes so much to it, at that speed (0: no limit). */
-    void bulk(String topic, int partitions, int mebibytes, int speed) throws Exception {
+    void bulk(String topic, int partitions, int mebibytes, int speed, File end) throws Exception {
         try (Admin admin = Admin.create(client())) {
             if (!admin.listTopics().names().get().contains(topic))
                 admin.createTopics(List.of(new NewTopic(topic, partitions, (short) 1))).all().get();
@@ -250,6 +251,7 @@ public class Scenario {
                 "enable.idempotence", false, "retries", 1000)) {
             long start = System.nanoTime();
             for (long n = 0; n < mebibytes * 1024L; n++) {
+                if (n % 1024 == 0 && end != null && end.exists()) break;
                 p.send(new ProducerRecord<>(topic, (int) (n % partitions), null, value), (m, e) -> {
                     if (e != null) throw new IllegalStateException(e);
                 });
@@ -330,7 +332,8 @@ public class Scenario {
             case "transactions": transactions(); break;
             case "open": open(); break;
             case "bulk":
-                bulk(w[1], Integer.parseInt(w[2]), Integer.parseInt(w[3]), Integer.parseInt(w[4]));
+                bulk(w[1], Integer.parseInt(w[2]), Integer.parseInt(w[3]), Integer.parseInt(w[4]),
+                    w.length > 5 ? new File(w[5]) : null);
                 break;
             case "create": create(w[1]); break;
             case "delete": delete(w[1]); break;
