@@ -291,7 +291,7 @@ void Partition::tick(std::int64_t now_ms) {
   auto& log = base::logger("broker");
   if (const auto error = log_->offline()) {
     // A full disk passes; a failed write or sync is for an operator and a restart.
-    if (*error != storage::StorageErrc::no_space) return;
+    if (*error != storage::StorageErrc::no_space && !storage::is_no_space(*error)) return;
     if (log_->reopen_after_error(now_ms).has_value())
       log.info("{}-{}: there is space on the disk again", topic_->name, index_);
     return;

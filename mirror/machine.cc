@@ -163,10 +163,10 @@ void Transition::fail(Failure failure, std::string text) {
     schedule_retry(settings_.retry.stopping_cap_ms);
     return;
   }
-  if (s_.state == failed && failure == Failure::local_error) {  // FAILED could not be written
-    schedule_retry(settings_.retry.cap_ms);
-    return;
-  }
+  const bool local = failure == Failure::local_error;
+  const std::int64_t cap_ms = local ? std::min(settings_.retry.cap_ms, settings_.retry.local_cap_ms)
+                                    : settings_.retry.cap_ms;
+  if (s_.state == failed && local) return schedule_retry(cap_ms);  // FAILED could not be written
   if (s_.state != failed) s_.previous_state = s_.state;
   s_.error = std::move(text);
   switch (retry_class(failure)) {
@@ -191,7 +191,7 @@ void Transition::fail(Failure failure, std::string text) {
   refuse_writes();
   persist();
   if (will_retry())
-    schedule_retry(settings_.retry.cap_ms);
+    schedule_retry(cap_ms);
   else
     settle();
 }

@@ -398,9 +398,9 @@ boost::asio::awaitable<void> PartitionDriver::flush() {
   const auto alive = shared_from_this();
   const auto flushed = co_await target_->flush();
   flushing_ = false;
-  if (!flushed)
-    base::logger("mirror").warn("{} {}-{}: cannot be flushed: {}", host_.mirror(), target_->topic(),
-                                target_->id().partition, flushed.error().message());
+  // What is not on disk must not pass for a copy.
+  if (!flushed && state_.state == MirrorState::mirroring)
+    handle(MarkFailed{failure_of(flushed.error()), flushed.error().message()});
 }
 
 bool PartitionDriver::source_is_heard() const {

@@ -19,8 +19,6 @@ std::string_view name(Failure failure) {
       return "corrupt_batch";
     case Failure::local_error:
       return "local_error";
-    case Failure::no_space:
-      return "no_space";
     case Failure::reverse_running:
       return "reverse_running";
     case Failure::mirror_loop:
@@ -48,11 +46,10 @@ RetryClass retry_class(Failure failure) {
     case Failure::source_unreachable:
       return mutated(Mutation::give_up_unreachable) ? RetryClass::bounded : RetryClass::unbounded;
     case Failure::source_behind:
-    case Failure::no_space:
+    case Failure::local_error:
       return RetryClass::unbounded;
     case Failure::source_error:
     case Failure::corrupt_batch:
-    case Failure::local_error:
     case Failure::reverse_running:
       return RetryClass::bounded;
     case Failure::mirror_loop:

@@ -12,8 +12,7 @@ enum class Failure : std::uint8_t {
   source_behind,       // its data are newer than its metadata: a batch's epoch is above its own
   source_error,        // the source answered with an error that may pass
   corrupt_batch,       // bytes that fail their checks: length, CRC, order, offsets
-  local_error,         // our disk or our metadata store
-  no_space,            // our disk is full
+  local_error,         // our disk or our metadata store; also a full disk
   reverse_running,     // the source still mirrors this topic from us and is not STOPPED
   mirror_loop,         // the source mirrors this topic from us, and we it
   cluster_changed,     // the bootstrap servers lead to another cluster than the remembered one
@@ -30,7 +29,8 @@ enum class RetryClass : std::uint8_t {
   // Tried for ever at the longest delay. A source that is down for a night must find its mirrors
   // running again without an operator; giving up would turn an outage there into one here. It costs
   // one connection attempt per broker and delay, since partitions share connections. The same holds
-  // for metadata that are behind, and for a full disk here: both end without anybody's word to us.
+  // for metadata that are behind, and for our own disk: it is full and then not any more, or it is
+  // repaired and the broker started again, and nobody should have to say so to each mirror.
   unbounded,
   // Given up after max_attempts: trying again is a guess, and an operator should know that it
   // fails.
@@ -48,6 +48,8 @@ struct RetrySettings {
   std::int64_t cap_ms = 300'000;
   // While failing over: nobody waits minutes for that, and what fails is local.
   std::int64_t stopping_cap_ms = 5'000;
+  // After a local failure: to look costs little, and the source may be trimmed meanwhile.
+  std::int64_t local_cap_ms = 30'000;
   // The KIP's mirror.failed.retry.max.attempts. The failure with this number is final, so 0 and 1
   // both mean: no automatic retry at all.
   std::int32_t max_attempts = 20;

@@ -134,14 +134,10 @@ Failure failure_of(const base::Error& error) {
         return Failure::source_error;
     }
   }
-  if (error.category() == target_category()) switch (static_cast<TargetErrc>(error.value())) {
-      case TargetErrc::corrupt_batch:
-        return Failure::corrupt_batch;
-      case TargetErrc::no_space:
-        return Failure::no_space;
-      default:
-        return Failure::local_error;
-    }
+  if (error.category() == target_category())
+    return static_cast<TargetErrc>(error.value()) == TargetErrc::corrupt_batch
+               ? Failure::corrupt_batch
+               : Failure::local_error;
   return Failure::source_unreachable;
 }
 

@@ -31,10 +31,9 @@ TEST_CASE("settings at their edges neither overflow nor busy-loop") {
 TEST_CASE("an unreachable source is retried for ever, what could do harm never") {
   CHECK(retry_class(Failure::source_unreachable) == RetryClass::unbounded);
   CHECK(retry_class(Failure::source_behind) == RetryClass::unbounded);
-  CHECK(retry_class(Failure::no_space) == RetryClass::unbounded);
+  CHECK(retry_class(Failure::local_error) == RetryClass::unbounded);
   CHECK(retry_class(Failure::source_error) == RetryClass::bounded);
   CHECK(retry_class(Failure::corrupt_batch) == RetryClass::bounded);
-  CHECK(retry_class(Failure::local_error) == RetryClass::bounded);
   for (const Failure f : {Failure::mirror_loop, Failure::cluster_changed, Failure::topic_recreated,
                           Failure::topic_deleted, Failure::log_diverged, Failure::source_trimmed,
                           Failure::epoch_exhausted, Failure::unsupported})

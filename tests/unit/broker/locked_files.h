@@ -1,0 +1,106 @@
+// A file system for one thread (tests/lib/fault_file.h), for a broker with many.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/lib/fault_file.h"
+
+namespace broker::test {
+
+class LockedFile final : public storage::File {
+ public:
+  LockedFile(std::mutex& mutex, std::shared_ptr<storage::File> inner)
+      : mutex_(mutex), inner_(std::move(inner)) {}
+  ~LockedFile() override {
+    const std::lock_guard lock(mutex_);
+    inner_.reset();
+  }
+  base::Result<void> pread(base::MutableBytes into, std::uint64_t position) const override {
+    const std::lock_guard lock(mutex_);
+    return inner_->pread(into, position);
+  }
+  base::Result<void> pwrite(base::Bytes bytes, std::uint64_t position) override {
+    const std::lock_guard lock(mutex_);
+    return inner_->pwrite(bytes, position);
+  }
+  base::Result<void> sync() override {
+    const std::lock_guard lock(mutex_);
+    return inner_->sync();
+  }
+  base::Result<void> truncate(std::uint64_t size) override {
+    const std::lock_guard lock(mutex_);
+    return inner_->truncate(size);
+  }
+  base::Result<std::uint64_t> size() const override {
+    const std::lock_guard lock(mutex_);
+    return inner_->size();
+  }
+  void reserve(std::uint64_t position, std::uint64_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    inner_->reserve(position, bytes);
+  }
+  int descriptor() const override { return inner_->descriptor(); }
+
+ private:
+  std::mutex& mutex_;
+  std::shared_ptr<storage::File> inner_;
+};
+
+class LockedFiles final : public storage::FileSystem {
+ public:
+  explicit LockedFiles(std::uint64_t seed) : inner_(seed) {}
+
+  // Does something with the file system while nobody else does.
+  template <class F>
+  auto with(F f) {
+    const std::lock_guard lock(mutex_);
+    return f(inner_);
+  }
+
+  base::Result<std::shared_ptr<storage::File>> open(const std::string& path,
+                                                    storage::OpenMode mode) override {
+    return with([&](auto& files) -> base::Result<std::shared_ptr<storage::File>> {
+      TRY(auto file, files.open(path, mode));
+      return std::shared_ptr<storage::File>(std::make_shared<LockedFile>(mutex_, std::move(file)));
+    });
+  }
+  base::Result<void> rename(const std::string& from, const std::string& to) override {
+    return with([&](auto& files) { return files.rename(from, to); });
+  }
+  base::Result<void> remove(const std::string& path) override {
+    return with([&](auto& files) { return files.remove(path); });
+  }
+  base::Result<void> remove_all(const std::string& path) override {
+    return with([&](auto& files) { return files.remove_all(path); });
+  }
+  base::Result<void> create_directory(const std::string& path) override {
+    return with([&](auto& files) { return files.create_directory(path); });
+  }
+  base::Result<void> sync_directory(const std::string& path) override {
+    return with([&](auto& files) { return files.sync_directory(path); });
+  }
+  base::Result<std::vector<std::string>> list(const std::string& path) override {
+    return with([&](auto& files) { return files.list(path); });
+  }
+  base::Result<bool> exists(const std::string& path) override {
+    return with([&](auto& files) { return files.exists(path); });
+  }
+  base::Result<std::shared_ptr<void>> lock(const std::string& path) override {
+    return with([&](auto& files) { return files.lock(path); });
+  }
+  base::Result<std::uint64_t> free_bytes(const std::string& path) override {
+    return with([&](auto& files) { return files.free_bytes(path); });
+  }
+  base::Result<std::uint64_t> total_bytes(const std::string& path) override {
+    return with([&](auto& files) { return files.total_bytes(path); });
+  }
+
+ private:
+  std::mutex mutex_;
+  storage_test::FaultFileSystem inner_;
+};
+
+}  // namespace broker::test
