@@ -146,8 +146,9 @@ void Transition::follow_unclean_election(Offset offset, std::optional<LeaderEpoc
   if (!settings_.support_unclean_leader_election && !mutated(Mutation::follow_unclean_always))
     return fail(Failure::log_diverged,
                 "the source lost records from offset " + std::to_string(offset) +
-                    " on, which the copy holds (an unclean leader election). Set "
-                    "mirror.support.unclean.leader.election and recover to drop them here as well");
+                    " on, which the copy holds (an unclean leader election); stop and delete the "
+                    "mirror, and create it with support.unclean.leader.election=true, to copy the "
+                    "topic anew without them");
   if (s_.state != MirrorState::ule_recovery) {
     enter(MirrorState::ule_recovery);
     persist();
