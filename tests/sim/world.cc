@@ -300,6 +300,8 @@ void World::check_step(const mirror::State& before, const mirror::Event& event,
     check(after.pending == Pending::retry, "an outage of the source was taken for final");
   if (std::holds_alternative<mirror::Stop>(event) && before.leading)
     check(after.state == stopping || after.state == stopped, "a failover was refused");
+  if (before.state == stopping && !std::holds_alternative<mirror::Restore>(event))
+    check(after.state != failed, "a failover became FAILED");
   for (const mirror::Action& a : step.actions)
     if (const auto* retry = std::get_if<mirror::ScheduleRetry>(&a)) {
       rounds_ = 0;
