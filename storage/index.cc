@@ -166,6 +166,19 @@ base::Result<std::uint32_t> OffsetIndex::lookup(base::Offset target) const {
   return protocol::load_be<std::uint32_t>(entry.data() + 4);
 }
 
+base::Result<std::optional<base::Offset>> OffsetIndex::offset_at(std::uint64_t position) const {
+  std::optional<base::Offset> found;
+  if (!last_ || last_->position < position) return found;
+  TRY(std::size_t n, entries_.count_while([&](const std::byte* entry) {
+    return protocol::load_be<std::uint32_t>(entry + 4) < position;
+  }));
+  if (n == entries_.count()) return found;
+  std::array<std::byte, offset_entry_bytes> entry;
+  TRY_VOID(entries_.read(n, entry));
+  found = base_ + relative(entry.data());
+  return found;
+}
+
 void OffsetIndex::append(base::Offset last_offset, std::uint32_t position) {
   const base::Offset delta = last_offset - base_;
   CHECK(delta > 0 && delta <= std::numeric_limits<std::int32_t>::max());

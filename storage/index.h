@@ -69,6 +69,8 @@ class OffsetIndex {
 
   // Position of a batch at or before the first one that reaches `target`; 0 if no entry helps.
   base::Result<std::uint32_t> lookup(base::Offset target) const;
+  // The offset of the first entry at or behind `position`; nothing if there is none.
+  base::Result<std::optional<base::Offset>> offset_at(std::uint64_t position) const;
   // Offsets and positions grow from call to call, and the offset is above the base.
   void append(base::Offset last_offset, std::uint32_t position);
   // Removes entries of batches that reach `offset`.

@@ -183,7 +183,10 @@ std::vector<OpenTransaction> SegmentedLog::open_transactions() const {
 
 base::Result<void> SegmentedLog::maybe_roll(std::int64_t now_ms) {
   now_ms_ = now_ms;
-  producers_.expire(now_ms, config_.producer_expiration_ms);
+  if (now_ms - producers_checked_ms_ >= config_.producer_check_interval_ms) {
+    producers_checked_ms_ = now_ms;
+    producers_.expire(now_ms, config_.producer_expiration_ms);
+  }
   if (offline_ || active().size_bytes() == 0) return {};
   if (now_ms - active().created_ms() <= config_.segment_ms) return {};
   auto rolled = roll(nullptr, now_ms);

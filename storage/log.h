@@ -36,6 +36,7 @@ struct LogConfig {
   bool log_append_time = false;                   // message.timestamp.type
   bool compacted = false;  // cleanup.policy contains compact: records need keys
   std::int64_t producer_expiration_ms = 24ll * 3600 * 1000;
+  std::int64_t producer_check_interval_ms = 10ll * 60 * 1000;  // how often that is looked at
 };
 
 enum class AppendOrigin {
@@ -46,8 +47,10 @@ enum class AppendOrigin {
 struct AppendInfo {
   Offset first_offset = 0;
   Offset last_offset = 0;
-  std::optional<std::int64_t> log_append_time_ms;  // set when the topic stamps records itself
-  std::optional<LeaderEpoch> last_epoch;           // of the last batch appended
+  // Set when the topic stamps records itself; for a duplicate its largest timestamp, whatever kind
+  // it is.
+  std::optional<std::int64_t> log_append_time_ms;
+  std::optional<LeaderEpoch> last_epoch;  // of the last batch appended
   bool duplicate =
       false;  // idempotent producer: was already there, nothing appended; offsets are the old ones
 };
@@ -65,11 +68,15 @@ struct ReadLimits {
   bool at_least_one_batch =
       true;  // KIP-74: the first batch comes whole even when larger than max_bytes
   std::optional<Offset> below;  // only batches that begin below this offset (high watermark, LSO)
+  bool want_upper_bound = false;
 };
 
 struct ReadResult {
   FileSlice slice;                   // size 0: nothing at or after the offset
   std::optional<Offset> first_base;  // base offset of the first batch, may be below the asked one
+  std::uint32_t first_bytes = 0;     // size of the first batch
+  bool sealed = false;               // more follows in another segment
+  Offset upper_bound = 0;            // no batch of the slice reaches this offset; when wanted
 };
 
 struct EpochEnd {  // answer of OffsetForLeaderEpoch

@@ -138,6 +138,7 @@ base::Result<std::optional<AppendInfo>> SegmentedLog::check_as_leader(const Pars
     done.emplace();
     done->first_offset = repeated->first_offset();
     done->last_offset = repeated->last_offset;
+    done->log_append_time_ms = repeated->timestamp_ms;
     done->last_epoch = epochs_.epoch_of(repeated->last_offset);
     done->duplicate = true;
     return done;
@@ -250,7 +251,7 @@ base::Result<void> SegmentedLog::note_batch(const protocol::BatchInfo& info,
   } else if (epochs_.clear()) {
     epochs_dirty_ = true;  // entries of magic 0 and 1 carry no epoch: nothing is known from here on
   }
-  auto completed = producers_.apply(info, control);
+  auto completed = producers_.apply(info, control, now_ms_);
   if (completed && completed->aborted) TRY_VOID(active().txn_index().append(*completed));
   return {};
 }

@@ -40,6 +40,12 @@ base::Result<ReadResult> SegmentedLog::read(Offset from, const ReadLimits& limit
     if (size == 0) return result;
     TRY(auto file, segment.file());
     result.slice = {file, found->position, static_cast<std::uint32_t>(size)};
+    result.first_bytes = found->info.size_bytes;
+    result.sealed = &segment != &active();
+    if (!limits.want_upper_bound) return result;
+    result.upper_bound = i + 1 < segments_.size() ? segments_[i + 1]->base() : log_end_;
+    TRY(auto bound, segment.bound_before(found->position + size));
+    if (bound) result.upper_bound = *bound;
     return result;
   }
   return result;

@@ -36,21 +36,24 @@ base::Result<std::optional<ProducerState::Batch>> ProducerState::check(
     const protocol::BatchInfo& info) const {
   std::optional<Batch> repeated;
   const Producer* producer = info.producer_id ? find(*info.producer_id) : nullptr;
-  if (producer == nullptr || !producer->epoch) return repeated;
+  if (producer == nullptr) return repeated;
+  if (info.base_sequence && info.producer_epoch == producer->epoch) {
+    for (std::size_t i = 0; i < producer->batch_count; ++i) {
+      const Batch& known = producer->batches[i];
+      if (known.base_sequence == *info.base_sequence &&
+          known.last_sequence == info.last_sequence()) {
+        repeated = known;
+        return repeated;
+      }
+    }
+  }
+  if (!producer->epoch) return repeated;  // who never told an epoch may send any sequence
   const base::ProducerEpoch epoch = info.producer_epoch.value_or(-1);
   if (epoch < *producer->epoch) return StorageErrc::invalid_producer_epoch;
   if (info.base_sequence) {
     if (epoch != *producer->epoch) {
       if (*info.base_sequence != 0) return StorageErrc::out_of_order_sequence;
     } else {
-      for (std::size_t i = 0; i < producer->batch_count; ++i) {
-        const Batch& known = producer->batches[i];
-        if (known.base_sequence == *info.base_sequence &&
-            known.last_sequence == info.last_sequence()) {
-          repeated = known;
-          return repeated;
-        }
-      }
       const std::int32_t last = producer->last() ? producer->last()->last_sequence : -1;
       if (!follows(last, *info.base_sequence)) return StorageErrc::out_of_order_sequence;
     }
@@ -72,7 +75,8 @@ base::Result<void> ProducerState::check_marker(const protocol::BatchInfo& info,
 }
 
 std::optional<CompletedTransaction> ProducerState::apply(
-    const protocol::BatchInfo& info, const std::optional<protocol::ControlRecord>& control) {
+    const protocol::BatchInfo& info, const std::optional<protocol::ControlRecord>& control,
+    std::optional<std::int64_t> now_ms) {
   if (control) {
     if (control->type == protocol::ControlType::producer_id_reset) {
       clear();
@@ -85,6 +89,7 @@ std::optional<CompletedTransaction> ProducerState::apply(
   if (info.control() || !info.producer_id) return std::nullopt;
   Producer& producer = producers_[*info.producer_id];
   add_batch(producer, info);
+  if (now_ms) producer.last_append_ms = *now_ms;
   if (info.transactional() && !producer.transaction_first_offset) {
     producer.transaction_first_offset = info.base_offset;
     open_[info.base_offset] = *info.producer_id;
@@ -103,9 +108,9 @@ void ProducerState::add_batch(Producer& producer, const protocol::BatchInfo& inf
     std::move(producer.batches.begin() + 1, producer.batches.end(), producer.batches.begin());
     --producer.batch_count;
   }
-  producer.batches[producer.batch_count++] =
-      Batch{*info.base_sequence, info.last_sequence().value_or(*info.base_sequence),
-            info.last_offset, static_cast<std::int32_t>(info.last_offset - info.base_offset)};
+  producer.batches[producer.batch_count++] = Batch{
+      *info.base_sequence, info.last_sequence().value_or(*info.base_sequence), info.last_offset,
+      static_cast<std::int32_t>(info.last_offset - info.base_offset), info.max_timestamp};
 }
 
 std::optional<CompletedTransaction> ProducerState::apply_marker(
@@ -154,7 +159,8 @@ void ProducerState::clear() {
 void ProducerState::expire(std::int64_t now_ms, std::int64_t expiration_ms) {
   std::erase_if(producers_, [&](const auto& one) {
     return !one.second.transaction_first_offset &&
-           one.second.last_timestamp_ms <= now_ms - expiration_ms;
+           std::max(one.second.last_timestamp_ms, one.second.last_append_ms) <=
+               now_ms - expiration_ms;
   });
 }
 
@@ -200,12 +206,12 @@ base::Result<ProducerState> ProducerState::decode_snapshot(base::Bytes content) 
     const auto last_sequence = protocol::load_be<std::int32_t>(at + 10);
     const auto last_offset = protocol::load_be<std::int64_t>(at + 14);
     const auto delta = protocol::load_be<std::int32_t>(at + 22);
+    producer.last_timestamp_ms = protocol::load_be<std::int64_t>(at + 26);
     if (last_offset >= 0 && last_sequence >= 0 && delta >= 0) {
       producer.batches[0] = {sequence_minus(last_sequence, delta), last_sequence, last_offset,
-                             delta};
+                             delta, producer.last_timestamp_ms};
       producer.batch_count = 1;
     }
-    producer.last_timestamp_ms = protocol::load_be<std::int64_t>(at + 26);
     producer.coordinator_epoch = protocol::load_be<std::int32_t>(at + 34);
     const auto first = protocol::load_be<std::int64_t>(at + 38);
     if (first >= 0) {

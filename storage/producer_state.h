@@ -35,6 +35,7 @@ class ProducerState {
     std::int32_t last_sequence = 0;
     base::Offset last_offset = 0;
     std::int32_t offset_delta = 0;
+    std::int64_t timestamp_ms = -1;  // the largest of the batch
     base::Offset first_offset() const { return last_offset - offset_delta; }
   };
   struct Producer {
@@ -42,6 +43,9 @@ class ProducerState {
     std::array<Batch, 5> batches{};  // oldest first: as many as a producer may have in flight
     std::size_t batch_count = 0;
     std::int64_t last_timestamp_ms = -1;
+    // When this process took its last batch, for producers of records with old timestamps. Not in
+    // the snapshot, whose format has no place for it.
+    std::int64_t last_append_ms = -1;
     std::int32_t coordinator_epoch = -1;
     std::optional<base::Offset> transaction_first_offset;
 
@@ -56,9 +60,10 @@ class ProducerState {
                                   const protocol::ControlRecord& control) const;
 
   // Takes a batch that is in the log, whatever the rules say. `control`: of a control batch, if it
-  // could be read.
+  // could be read. `now_ms`: absent at replay.
   std::optional<CompletedTransaction> apply(const protocol::BatchInfo& info,
-                                            const std::optional<protocol::ControlRecord>& control);
+                                            const std::optional<protocol::ControlRecord>& control,
+                                            std::optional<std::int64_t> now_ms = std::nullopt);
 
   // Everything below is decided: neither in an open transaction nor in one whose marker is not
   // below the high watermark. Not above the high watermark, which must not fall between calls.
@@ -67,7 +72,8 @@ class ProducerState {
   std::vector<std::pair<base::ProducerId, const Producer*>> open_transactions() const;
 
   void clear();
-  // Forgets producers whose last batch is that old, unless they have a transaction open.
+  // Forgets producers whose last batch is that old, by its timestamp and by the clock, unless they
+  // have a transaction open.
   void expire(std::int64_t now_ms, std::int64_t expiration_ms);
   std::size_t size() const { return producers_.size(); }
   const Producer* find(base::ProducerId id) const;

@@ -330,6 +330,7 @@ base::Result<void> SegmentedLog::load_producers(Offset rebuild_txns_from) {
     if (i + 1 < segments_.size()) segment.release();
   }
   producers_.expire(now_ms_, config_.producer_expiration_ms);
+  producers_checked_ms_ = now_ms_;
   return {};
 }
 

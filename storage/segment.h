@@ -71,6 +71,12 @@ class Segment {
   // The first batch that reaches `target`.
   base::Result<std::optional<Found>> find(base::Offset target);
 
+  // An offset of this segment that no batch before `position` reaches, as near as the index tells;
+  // nothing if it does not tell.
+  base::Result<std::optional<base::Offset>> bound_before(std::uint64_t position) const {
+    return offset_index_.offset_at(position);
+  }
+
   // First record at or above `from` with a timestamp ≥ the given one.
   struct Hit {
     std::int64_t timestamp_ms = 0;

@@ -175,6 +175,7 @@ class SegmentedLog final : public Log {
   Offset log_start_ = 0, log_end_ = 0, durable_end_ = 0;
   EpochCache epochs_;
   mutable ProducerState producers_;
+  std::int64_t producers_checked_ms_ = 0;
   std::optional<LogState> state_;  // as in the file, if there is one
 
   std::optional<base::Error> offline_;
