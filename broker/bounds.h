@@ -21,6 +21,10 @@ constexpr std::chrono::seconds sweep_interval = 1s;
 // A long poll ends at the latest after this, whatever the client asked for.
 constexpr std::chrono::minutes fetch_wait_max = 10min;
 
+// Partitions that all fetch sessions of the broker remember together; a session takes about 200
+// bytes for each.
+constexpr std::size_t fetch_session_partitions_max = 1'000'000;
+
 // Smaller regions of files are copied into the answer: one system call less each.
 constexpr std::uint32_t sendfile_bytes_min = 16 * 1024;
 

@@ -14,6 +14,7 @@
 #include "broker/bounds.h"
 #include "broker/compactor.h"
 #include "broker/error.h"
+#include "broker/fetch_sessions.h"
 #include "broker/log_store.h"
 #include "broker/mirror_target.h"
 #include "broker/producer_ids.h"
@@ -67,6 +68,15 @@ std::uint64_t request_bytes_of_shard(const Config& config) {
   const std::uint64_t all =
       queued > 0 ? static_cast<std::uint64_t>(queued) : largest * queued_requests_default;
   return std::max<std::uint64_t>(1, all / config.shard_count());
+}
+
+FetchSessions::Limits session_limits_of_shard(const Config& config, std::size_t index) {
+  const auto all =
+      static_cast<std::size_t>(config.integer("max.incremental.fetch.session.cache.slots"));
+  FetchSessions::Limits limits;
+  limits.sessions = all / config.shard_count() + (index < all % config.shard_count() ? 1 : 0);
+  limits.partitions = fetch_session_partitions_max / config.shard_count();
+  return limits;
 }
 
 }  // namespace
@@ -197,8 +207,12 @@ std::optional<std::string> Broker::start_mirrors() {
 std::optional<std::string> Broker::start() {
   CHECK(!started_);
   started_ = true;
-  for (std::size_t i = 0; i < config_.shard_count(); ++i)
+  for (std::size_t i = 0; i < config_.shard_count(); ++i) {
     shards_.push_back(std::make_unique<Shard>(i, request_bytes_of_shard(config_)));
+    shards_.back()->set_fetch_sessions(std::make_unique<FetchSessions>(
+        i, config_.shard_count(), session_limits_of_shard(config_, i),
+        base::Random::from_system()));
+  }
   if (auto problem = open_storage()) return problem;
   producer_ids_ = std::make_unique<ProducerIds>(*this);
   mirror_target_ = std::make_unique<MirrorTarget>(*this);

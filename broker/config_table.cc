@@ -88,6 +88,9 @@ constexpr std::array table = {
             "Size at which a segment is closed."},
     Setting{"max.connections", Type::int32, "2147483647", 0, int_max, false,
             "Connections at one time; those beyond it are closed at once."},
+    Setting{"max.incremental.fetch.session.cache.slots", Type::int32, "1000", 0, int_max, false,
+            "Consumers that may fetch with a session, which saves them from naming all partitions "
+            "each time; others are served all the same."},
     Setting{"message.max.bytes", Type::int32, "1048588", 0, int_max, false,
             "The largest batch that a producer may send."},
     Setting{"mirror.failed.retry.initial.backoff.ms", Type::int64, "100", 1, long_max, false,
@@ -105,6 +108,8 @@ constexpr std::array table = {
             "Upper bound of the number of shards where calque.shards is not set."},
     Setting{"num.partitions", Type::int32, "1", 1, 10000, false,
             "Partitions of a topic that is created without a number of them."},
+    Setting{"producer.id.expiration.check.interval.ms", Type::int32, "600000", 1, int_max, false,
+            "How often producers are looked for that can be forgotten."},
     Setting{"producer.id.expiration.ms", Type::int32, "86400000", 1, int_max, false,
             "Producers that have not written for so long are forgotten."},
     Setting{"queued.max.request.bytes", Type::int64, "-1", -1, long_max, false,

@@ -39,6 +39,10 @@ const char* text(BrokerErrc error) {
       return "the leader epoch is older than the partition's";
     case BrokerErrc::unknown_leader_epoch:
       return "the leader epoch is newer than the partition's";
+    case BrokerErrc::not_a_replica:
+      return "this broker has no followers";
+    case BrokerErrc::negative_limit:
+      return "a limit of bytes is below zero";
     case BrokerErrc::no_transactions:
       return "transactions are not served";
     case BrokerErrc::stopping:

@@ -21,6 +21,8 @@ enum class BrokerErrc {
   busy,                  // a concurrent change won; look again
   fenced_leader_epoch,   // the client's leader epoch is older than ours
   unknown_leader_epoch,  // ... newer
+  not_a_replica,         // a follower asks that this broker does not have
+  negative_limit,        // a reader allows less than no bytes
   no_transactions,       // a transactional batch or producer; there is no coordinator
   stopping,              // the broker is going down
 };

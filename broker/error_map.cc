@@ -26,6 +26,7 @@ ErrorCode from_broker(BrokerErrc error) {
     case BrokerErrc::invalid_partition_count:
       return ErrorCode::invalid_partitions;
     // Retriable: the client asks for metadata and comes again.
+    case BrokerErrc::not_a_replica:
     case BrokerErrc::not_here:
     case BrokerErrc::not_settled:
     case BrokerErrc::busy:
@@ -41,6 +42,8 @@ ErrorCode from_broker(BrokerErrc error) {
       return ErrorCode::fenced_leader_epoch;
     case BrokerErrc::unknown_leader_epoch:
       return ErrorCode::unknown_leader_epoch;
+    case BrokerErrc::negative_limit:  // as Kafka does
+      return ErrorCode::unknown_server_error;
     // The Java producer takes this one as fatal; most others only fail the batch.
     case BrokerErrc::no_transactions:
       return ErrorCode::unsupported_version;

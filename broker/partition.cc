@@ -61,8 +61,7 @@ base::Result<void> Partition::check_writable() const {
   return {};
 }
 
-ProduceAnswer Partition::produce(base::MutableBytes records, bool zstd_allowed,
-                                 std::int64_t now_ms) {
+ProduceAnswer Partition::produce(base::MutableBytes batch, std::int64_t now_ms) {
   ProduceAnswer answer;
   answer.log_start = log_->log_start();
   if (const auto writable = check_writable(); writable.has_error()) {
@@ -75,12 +74,12 @@ ProduceAnswer Partition::produce(base::MutableBytes records, bool zstd_allowed,
     return answer;
   }
   protocol::ProduceRules rules = rules_;
-  rules.zstd_allowed = zstd_allowed;
   rules.now_ms = now_ms;
-  const protocol::ProduceVerdict verdict = protocol::check_produce(records, rules);
+  protocol::ProduceVerdict verdict = protocol::check_produce(batch, rules);
   if (verdict.error != protocol::ProduceError::none) {
     answer.refusal = verdict.error;
-    answer.message = verdict.reason;
+    answer.message = std::move(verdict.message);
+    answer.faults = std::move(verdict.faults);
     return answer;
   }
   if (verdict.info.transactional()) {
@@ -88,13 +87,12 @@ ProduceAnswer Partition::produce(base::MutableBytes records, bool zstd_allowed,
     answer.message = "transactions are not served by this broker; write without transactional.id";
     return answer;
   }
-  auto prepared = protocol::prepare_produce(records, verdict, rules);
-  if (prepared.has_error()) {
-    answer.error = prepared.error();
+  protocol::PreparedBatch prepared = protocol::prepare_produce(batch, verdict, rules);
+  if (prepared.error != protocol::ProduceError::none) {
+    answer.refusal = prepared.error;
     return answer;
   }
-  base::MutableBytes batch = records;
-  if (prepared->has_value()) batch = **prepared;
+  if (prepared.rebuilt) batch = *prepared.rebuilt;
   auto appended =
       log_->append_as_leader(batch, leader_epoch_, now_ms, storage::AppendOrigin::client);
   if (appended.has_error()) {
@@ -203,25 +201,37 @@ ReadAnswer Partition::read(const ReadRequest& request) const {
 
 base::Result<void> Partition::read_records(const ReadRequest& request, ReadAnswer& answer) const {
   TRY_VOID(check_leader_epoch(request.current_leader_epoch));
-  // The start is looked at first: a reader below it is out of range whatever its epoch (B13).
-  if (request.offset < log_start() || request.offset > log_end())
-    return storage::StorageErrc::offset_out_of_range;
+  if (request.as_replica) {
+    // Kafka's words for a follower that is in no assignment it knows of.
+    if (request.current_leader_epoch) return BrokerErrc::unknown_leader_epoch;
+    return BrokerErrc::not_a_replica;
+  }
   if (request.last_fetched_epoch) {
     const auto end = log_->end_offset_for(*request.last_fetched_epoch);
     if (!end) return storage::StorageErrc::offset_out_of_range;
+    // Before divergence: a reader below the start is out of range whatever its epoch (B13). One
+    // beyond the end is not, for that is how a log that was cut shows.
+    if (request.offset < log_start()) return storage::StorageErrc::offset_out_of_range;
     if (end->epoch < *request.last_fetched_epoch || end->end_offset < request.offset) {
       answer.diverging = *end;
       return {};
     }
   }
+  if (request.offset < log_start() || request.offset > log_end())
+    return storage::StorageErrc::offset_out_of_range;
+  const bool committed = request.isolation == Isolation::read_committed;
   storage::ReadLimits limits;
-  limits.max_bytes = request.bytes_max;
   limits.below = readable_end(request.isolation);
   if (request.offset >= *limits.below) return {};
+  if (request.bytes_max < 0) return BrokerErrc::negative_limit;
+  limits.max_bytes = static_cast<std::uint32_t>(request.bytes_max);
+  limits.want_upper_bound = committed;
   TRY(auto found, log_->read(request.offset, limits));
   answer.slice = std::move(found.slice);
-  if (request.isolation == Isolation::read_committed && answer.slice.size > 0) {
-    TRY(answer.aborted, log_->aborted_transactions(request.offset, *limits.below));
+  answer.first_batch_bytes = found.first_bytes;
+  answer.sealed = found.sealed;
+  if (committed && answer.slice.size > 0) {
+    TRY(answer.aborted, log_->aborted_transactions(request.offset, found.upper_bound));
   }
   return {};
 }

@@ -30,10 +30,11 @@ enum class Isolation : std::int8_t { read_uncommitted = 0, read_committed = 1 };
 // Kafka's limits for one partition's read.
 struct ReadRequest {
   base::Offset offset = 0;
-  std::uint32_t bytes_max = 0;
+  std::int32_t bytes_max = 0;  // an error when negative and there is something to read
   Isolation isolation = Isolation::read_uncommitted;
   std::optional<base::LeaderEpoch> current_leader_epoch;
   std::optional<base::LeaderEpoch> last_fetched_epoch;
+  bool as_replica = false;
 };
 
 struct ReadAnswer {
@@ -42,14 +43,17 @@ struct ReadAnswer {
   base::Offset last_stable_offset = 0;
   base::Offset log_start = 0;
   storage::FileSlice slice;  // size 0: nothing to read
+  std::uint32_t first_batch_bytes = 0;
+  bool sealed = false;  // the slice ends with its segment, and there are more
   std::optional<storage::EpochEnd> diverging;
   std::vector<storage::AbortedTransaction> aborted;  // read_committed only
 };
 
 struct ProduceAnswer {
   base::Error error;
-  // Set instead of `error` when the records themselves are refused.
+  // Set instead of `error` when the records themselves are refused, and which of them.
   protocol::ProduceError refusal = protocol::ProduceError::none;
+  std::vector<protocol::RecordFault> faults;
   std::string message;  // for the client; may be empty
   storage::AppendInfo info;
   base::Offset log_start = 0;
@@ -87,8 +91,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   // Nothing is served any more: the topic was deleted, or the broker ends.
   bool closed() const { return closed_; }
 
-  // A client's batch. `records` is patched in place. In the page cache on return; see flush().
-  ProduceAnswer produce(base::MutableBytes records, bool zstd_allowed, std::int64_t now_ms);
+  // A client's batch: one of magic 2, see look_at_produce(). It is patched in place. In the page
+  // cache on return; see flush().
+  ProduceAnswer produce(base::MutableBytes batch, std::int64_t now_ms);
   // Waits until everything below `end` is on disk. Syncs are shared: while one runs, those who come
   // wait for the next.
   boost::asio::awaitable<base::Result<void>> flush(base::Offset end);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <string>
 
+#include "broker/fetch_sessions.h"
 #include "broker/fetch_wait.h"
 #include "broker/partition.h"
 #include "protocol/base/check.h"
@@ -80,6 +81,10 @@ void Shard::add(std::shared_ptr<Partition> partition) {
 
 void Shard::remove(const base::TopicPartition& id) {
   partitions_.erase(id);
+}
+
+void Shard::set_fetch_sessions(std::unique_ptr<FetchSessions> sessions) {
+  fetch_sessions_ = std::move(sessions);
 }
 
 void Shard::add_sleeper(std::shared_ptr<FetchWaiter> waiter) {

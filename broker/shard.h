@@ -28,6 +28,7 @@
 
 namespace broker {
 
+class FetchSessions;
 class FetchWaiter;
 class Partition;
 
@@ -63,6 +64,10 @@ class Shard {
   // Bytes of requests that may be in memory at once.
   ByteBudget& budget() { return budget_; }
 
+  // The sessions that this shard's connections began.
+  FetchSessions& fetch_sessions() { return *fetch_sessions_; }
+  void set_fetch_sessions(std::unique_ptr<FetchSessions> sessions);
+
   // Long polls of this shard's connections. begin_stop() wakes them and every later one.
   void add_sleeper(std::shared_ptr<FetchWaiter> waiter);
   void remove_sleeper(const std::shared_ptr<FetchWaiter>& waiter);
@@ -88,6 +93,7 @@ class Shard {
   SnapshotPtr catalog_ = std::make_shared<Snapshot>();
   std::unordered_map<base::TopicPartition, std::shared_ptr<Partition>> partitions_;
   std::unordered_set<std::shared_ptr<FetchWaiter>> sleepers_;
+  std::unique_ptr<FetchSessions> fetch_sessions_;
   bool stopping_ = false;
   Signal stop_signal_;
   // Last, so that what still waits in them is destroyed before what it refers to.

@@ -224,6 +224,7 @@ storage::LogConfig log_config(const TopicConfigs& topic, const Config& broker) {
   constexpr std::string_view expiration = "producer.id.expiration.ms";
   if (find_setting(expiration) != nullptr)
     config.producer_expiration_ms = broker.integer(expiration);
+  config.producer_check_interval_ms = broker.integer("producer.id.expiration.check.interval.ms");
   return config;
 }
 
@@ -236,6 +237,7 @@ protocol::ProduceRules produce_rules(const TopicConfigs& topic, const Config& br
   protocol::ProduceRules rules;
   rules.max_message_bytes =
       static_cast<std::uint32_t>(safe_integer("max.message.bytes", topic, broker));
+  rules.segment_bytes = static_cast<std::uint32_t>(safe_integer("segment.bytes", topic, broker));
   rules.compacted = is_compacted(topic, broker);
   rules.timestamp_type = word("message.timestamp.type", topic, broker) == "LogAppendTime"
                              ? protocol::TimestampType::log_append_time

@@ -5,144 +5,189 @@
 
 #include "protocol/base/check.h"
 #include "protocol/batch_builder.h"
+#include "protocol/big_endian.h"
+#include "protocol/legacy.h"
 #include "protocol/record.h"
 
 namespace protocol {
 namespace {
 
-struct Fault {
-  ProduceError error = ProduceError::none;
-  const char* reason = "";
+constexpr std::size_t size_at = 8;
+constexpr std::size_t magic_at = 16;
+constexpr std::size_t attributes_at = 21;
+constexpr std::int16_t transactional_bit = 0x10;
+
+// The next batch of any magic at the front of `bytes`, by its size and magic alone.
+struct Front {
+  std::optional<std::string> fault;
+  std::size_t size_bytes = 0;  // 0: nothing whole
+  std::uint8_t magic = 0;
 };
 
-constexpr Fault fine{};
-
-Fault check_bytes(base::Bytes bytes, const ProduceRules& rules, BatchInfo& info) {
-  auto parsed = parse_batch(bytes);
-  if (parsed.has_error()) {
-    if (parsed.error() == BatchErrc::incomplete) {
-      return {ProduceError::invalid_record, "The records do not hold exactly one whole batch."};
-    }
-    if (parsed.error() == BatchErrc::bad_offset || parsed.error() == BatchErrc::bad_count) {
-      return {ProduceError::invalid_record, "The batch declares impossible offsets or counts."};
-    }
-    return {ProduceError::corrupt_message, "The batch header is damaged."};
+Front front_of(base::Bytes bytes) {
+  Front front;
+  if (bytes.size() < batch_overhead_bytes) return front;
+  const auto size = load_be<std::int32_t>(bytes.data() + size_at);
+  if (size < static_cast<std::int32_t>(legacy_size_min_v0)) {
+    front.fault = "a batch cannot have a size of " + std::to_string(size);
+    return front;
   }
+  if (bytes.size() < batch_magic_end) return front;
+  front.magic = load_be<std::uint8_t>(bytes.data() + magic_at);
+  if (front.magic > 2) {
+    front.fault =
+        "there is no batch format " + std::to_string(static_cast<std::int8_t>(front.magic));
+    return front;
+  }
+  const std::size_t whole = batch_overhead_bytes + static_cast<std::size_t>(size);
+  if (whole <= bytes.size()) front.size_bytes = whole;
+  return front;
+}
+
+std::int16_t attributes_of(base::Bytes batch) {
+  if (batch.size() < attributes_at + sizeof(std::int16_t)) return 0;
+  return load_be<std::int16_t>(batch.data() + attributes_at);
+}
+
+ProduceError check_bytes(base::Bytes bytes, const ProduceRules& rules, BatchInfo& info) {
+  if (load_be<std::int64_t>(bytes.data()) != 0) return ProduceError::invalid_record;
+  if (bytes.size() > rules.max_message_bytes) return ProduceError::message_too_large;
+  if (bytes.size() < batch_header_bytes || verify_crc(bytes).has_error())
+    return ProduceError::corrupt_message;
+  if (!is_known(static_cast<Codec>(attributes_of(bytes) & 0x07)))
+    return ProduceError::unknown_server_error;
+  const auto parsed = parse_batch(bytes);
+  if (parsed.has_error()) return ProduceError::invalid_record;  // offsets or count below zero
   info = *parsed;
-  if (info.size_bytes != bytes.size()) {
-    return {ProduceError::invalid_record, "The records do not hold exactly one whole batch."};
-  }
-  if (info.magic != 2) {
-    return {ProduceError::invalid_record, "Only record batches of magic 2 can be written."};
-  }
-  if (info.size_bytes > rules.max_message_bytes) {
-    return {ProduceError::message_too_large, "The batch is larger than max.message.bytes."};
-  }
-  if (verify_crc(bytes).has_error()) {
-    return {ProduceError::corrupt_message, "The checksum of the batch does not match."};
-  }
-  return fine;
+  return ProduceError::none;
 }
 
-Fault check_header(const BatchInfo& info, const ProduceRules& rules) {
-  if (info.base_offset != 0) {
-    return {ProduceError::invalid_record, "The base offset of a produced batch must be 0."};
-  }
-  if (*info.record_count == 0) {
-    return {ProduceError::invalid_record, "The batch has no records."};
-  }
-  if (*info.record_count != info.next_offset()) {
-    return {ProduceError::invalid_record, "The record count does not match the offset range."};
-  }
-  if (info.control()) {
-    return {ProduceError::invalid_record, "Clients must not write control records."};
-  }
-  if (info.producer_id && (!info.base_sequence || !info.producer_epoch)) {
-    return {ProduceError::invalid_record, "A producer id needs an epoch and a sequence number."};
-  }
-  if (info.transactional() && !info.producer_id) {
-    return {ProduceError::invalid_record, "A transactional batch needs a producer id."};
-  }
-  if (!is_known(info.codec())) {
-    return {ProduceError::unsupported_compression_type, "The batch has an unknown codec."};
-  }
-  if (info.codec() == Codec::zstd && !rules.zstd_allowed) {
-    return {ProduceError::unsupported_compression_type, "zstd needs a newer Produce version."};
-  }
-  return fine;
+ProduceError check_header(const BatchInfo& info) {
+  const bool good = *info.record_count > 0 && *info.record_count == info.next_offset() &&
+                    !info.control() && (!info.producer_id || info.base_sequence);
+  return good ? ProduceError::none : ProduceError::invalid_record;
 }
 
-bool out_of_range(std::int64_t timestamp, const ProduceRules& rules) {
-  constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max();
-  CHECK(rules.now_ms >= 0);
-  if (rules.timestamp_before_max_ms && timestamp < rules.now_ms - *rules.timestamp_before_max_ms) {
-    return true;
-  }
-  if (!rules.timestamp_after_max_ms) return false;
-  bool bounded = *rules.timestamp_after_max_ms < latest - rules.now_ms;
-  return bounded && timestamp > rules.now_ms + *rules.timestamp_after_max_ms;
+// Kafka's sums wrap around, and so do these.
+std::int64_t minus(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-Fault check_timestamp(const BatchInfo& info, std::int64_t timestamp, const ProduceRules& rules) {
-  if (rules.timestamp_type == TimestampType::create_time && timestamp != no_timestamp) {
-    if (!out_of_range(timestamp, rules)) return fine;
-    return {ProduceError::invalid_timestamp, "A timestamp is out of the topic's bounds."};
-  }
-  if (!info.log_append_time()) return fine;
-  return {ProduceError::invalid_timestamp, "Producers must not set the LogAppendTime type."};
+constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
+
+bool out_of_bounds(std::int64_t timestamp, const ProduceRules& rules) {
+  const std::int64_t age = minus(rules.now_ms, timestamp);
+  return age > rules.timestamp_before_max_ms.value_or(unbounded) ||
+         minus(0, age) > rules.timestamp_after_max_ms.value_or(unbounded);
+}
+
+bool bad_timestamp(const BatchInfo& info, std::int64_t timestamp, const ProduceRules& rules) {
+  if (rules.timestamp_type == TimestampType::create_time && timestamp != no_timestamp)
+    return out_of_bounds(timestamp, rules);
+  return info.log_append_time();
+}
+
+std::string timestamp_fault(std::int64_t timestamp, const ProduceRules& rules) {
+  if (rules.timestamp_type != TimestampType::create_time || timestamp == no_timestamp)
+    return "only the broker may set the timestamp type LogAppendTime";
+  std::string allowed;
+  if (rules.timestamp_before_max_ms)
+    allowed = " not before " + std::to_string(minus(rules.now_ms, *rules.timestamp_before_max_ms));
+  if (rules.timestamp_after_max_ms)
+    allowed += std::string(allowed.empty() ? "" : " and") + " not after " +
+               std::to_string(minus(rules.now_ms, -*rules.timestamp_after_max_ms));
+  return "the timestamp " + std::to_string(timestamp) + " is out of the topic's bounds:" + allowed;
 }
 
 struct Scan {
+  ProduceError error = ProduceError::none;
+  std::vector<RecordFault> faults;
+  bool bad_times = false;
   bool offsets_from_zero = true;
   std::int64_t max_timestamp = no_timestamp;
 };
 
-Fault check_records(base::Bytes bytes, const ProduceRules& rules, Scan& scan) {
+Scan scan_records(base::Bytes bytes, const ProduceRules& rules) {
+  Scan scan;
   auto reader = RecordReader::open(bytes, 0, OffsetRule::any);
   if (reader.has_error()) {
-    return {ProduceError::corrupt_message, "The records do not decompress."};
+    scan.error = ProduceError::unknown_server_error;
+    return scan;
   }
-  Fault record_fault, time_fault;
   Record record;
-  for (base::Offset expected = 0; reader->next(record); ++expected) {
-    if (record.offset != expected) scan.offsets_from_zero = false;
+  for (std::int32_t index = 0; reader->next(record); ++index) {
+    if (record.offset != index) scan.offsets_from_zero = false;
     scan.max_timestamp = std::max(scan.max_timestamp, record.timestamp);
     if (rules.compacted && !record.key) {
-      record_fault = {ProduceError::invalid_record, "A compacted topic needs a key per record."};
-      continue;
+      scan.faults.push_back({index, "a compacted topic takes no record without a key"});
+    } else if (bad_timestamp(reader->info(), record.timestamp, rules)) {
+      scan.bad_times = true;
+      scan.faults.push_back({index, timestamp_fault(record.timestamp, rules)});
     }
-    Fault fault = check_timestamp(reader->info(), record.timestamp, rules);
-    if (fault.error != ProduceError::none) time_fault = fault;
   }
-  if (reader->error()) {
-    return {ProduceError::invalid_record, "The records do not parse as the batch declares them."};
-  }
-  // Kafka names the timestamp when different records have different faults.
-  return time_fault.error != ProduceError::none ? time_fault : record_fault;
+  if (reader->error()) scan.error = ProduceError::invalid_record;
+  return scan;
+}
+
+// Whether the header alone tells enough.
+bool header_suffices(const BatchInfo& info, Codec target, const ProduceRules& rules) {
+  return info.codec() != Codec::none && info.codec() == target && !rules.compacted &&
+         !rules.timestamp_before_max_ms && !bad_timestamp(info, info.max_timestamp, rules);
+}
+
+void refuse_records(ProduceVerdict& verdict, Scan scan) {
+  verdict.error = scan.bad_times ? ProduceError::invalid_timestamp : ProduceError::invalid_record;
+  verdict.message = std::to_string(scan.faults.size()) + " of " +
+                    std::to_string(*verdict.info.record_count) +
+                    " records are refused, and the batch with them; record " +
+                    std::to_string(scan.faults[0].index) + ": " + scan.faults[0].message;
+  verdict.faults = std::move(scan.faults);
 }
 
 }  // namespace
 
+ProduceShape look_at_produce(base::Bytes bytes, bool zstd_allowed) {
+  ProduceShape shape;
+  const Front first = front_of(bytes);
+  if (first.fault) {
+    shape.error = ProduceError::corrupt_message;
+    shape.not_a_batch = first.fault;
+    return shape;
+  }
+  if (first.size_bytes == 0 || first.magic != 2) {
+    shape.error = ProduceError::invalid_record;
+    return shape;
+  }
+  shape.size_bytes = first.size_bytes;
+  const std::int16_t attributes = attributes_of(bytes.first(first.size_bytes));
+  shape.transactional = (attributes & transactional_bit) != 0;
+  if (static_cast<Codec>(attributes & 0x07) == Codec::zstd && !zstd_allowed) {
+    shape.error = ProduceError::unsupported_compression_type;
+    return shape;
+  }
+  const Front second = front_of(bytes.subspan(first.size_bytes));
+  if (second.fault)
+    shape.error = ProduceError::corrupt_message;
+  else if (second.size_bytes > 0)
+    shape.error = ProduceError::invalid_record;
+  return shape;
+}
+
 ProduceVerdict check_produce(base::Bytes bytes, const ProduceRules& rules) {
+  CHECK(bytes.size() >= batch_magic_end && rules.now_ms >= 0);
   ProduceVerdict verdict;
   BatchInfo& info = verdict.info;
-  Fault fault = check_bytes(bytes, rules, info);
-  if (fault.error == ProduceError::none) fault = check_header(info, rules);
-  if (fault.error != ProduceError::none) {
-    verdict.error = fault.error;
-    verdict.reason = fault.reason;
-    return verdict;
-  }
-  Codec target = rules.compression_type.value_or(info.codec());
-  Scan scan{true, info.max_timestamp};
-  if (info.codec() == Codec::none || rules.compacted || target != info.codec()) {
-    scan.max_timestamp = no_timestamp;
-    fault = check_records(bytes, rules, scan);
-  } else {
-    fault = check_timestamp(info, info.max_timestamp, rules);
-  }
-  verdict.error = fault.error;
-  verdict.reason = fault.reason;
+  verdict.error = check_bytes(bytes, rules, info);
+  if (verdict.error == ProduceError::none) verdict.error = check_header(info);
+  if (verdict.error != ProduceError::none) return verdict;
+  const Codec target = rules.compression_type.value_or(info.codec());
+  Scan scan;
+  scan.max_timestamp = info.max_timestamp;
+  if (!header_suffices(info, target, rules)) scan = scan_records(bytes, rules);
+  verdict.error = scan.error;
+  if (verdict.error == ProduceError::none && !scan.faults.empty())
+    refuse_records(verdict, std::move(scan));
+  if (verdict.error != ProduceError::none) return verdict;
   if (target != info.codec() || !scan.offsets_from_zero) verdict.rebuild = target;
   if (rules.timestamp_type == TimestampType::log_append_time) {
     verdict.max_timestamp = rules.now_ms;
@@ -152,24 +197,29 @@ ProduceVerdict check_produce(base::Bytes bytes, const ProduceRules& rules) {
   return verdict;
 }
 
-base::Result<std::optional<base::Buffer>> prepare_produce(base::MutableBytes batch,
-                                                          const ProduceVerdict& verdict,
-                                                          const ProduceRules& rules) {
+PreparedBatch prepare_produce(base::MutableBytes batch, const ProduceVerdict& verdict,
+                              const ProduceRules& rules) {
   CHECK(verdict.error == ProduceError::none);
-  std::optional<base::Buffer> rebuilt;
+  PreparedBatch prepared;
   if (verdict.rebuild) {
-    TRY(rebuilt, rebuild_batch(batch, *verdict.rebuild));
-    if (rebuilt->size() > rules.max_message_bytes) return BatchErrc::too_large;
-    batch = *rebuilt;
-  }
-  if (verdict.max_timestamp) {
-    if (rules.timestamp_type == TimestampType::log_append_time) {
-      set_log_append_time(batch, *verdict.max_timestamp);
-    } else {
-      set_max_timestamp(batch, *verdict.max_timestamp);
+    auto rebuilt = rebuild_batch(batch, *verdict.rebuild);
+    if (rebuilt.has_error()) {
+      prepared.error = rebuilt.error() == BatchErrc::too_large ? ProduceError::message_too_large
+                                                               : ProduceError::unknown_server_error;
+      return prepared;
     }
+    prepared.rebuilt = std::move(*rebuilt);
+    batch = *prepared.rebuilt;
+    if (batch.size() > rules.max_message_bytes) prepared.error = ProduceError::message_too_large;
   }
-  return rebuilt;
+  if (prepared.error == ProduceError::none && batch.size() > rules.segment_bytes)
+    prepared.error = ProduceError::record_list_too_large;
+  if (prepared.error != ProduceError::none || !verdict.max_timestamp) return prepared;
+  if (rules.timestamp_type == TimestampType::log_append_time)
+    set_log_append_time(batch, *verdict.max_timestamp);
+  else
+    set_max_timestamp(batch, *verdict.max_timestamp);
+  return prepared;
 }
 
 }  // namespace protocol

@@ -1,16 +1,17 @@
 // Fetch v4-18, for consumers and mirrors.
-//   No incremental sessions: every answer is full and says session 0, as Kafka's does when its
-//   cache of sessions is full. v4 isolation level; v5 log start; v9 leader epoch check; v11 rack
-//   (one broker, ignored); v12 diverging epoch; v13 topic ids; v16 node endpoints (not needed).
-//   Records are never null (A03). Whole batches only; the first partition with records gets at
-//   least one batch, whatever the limits (A12). A long poll waits until min_bytes have come in
-//   since the first look, then reads once more.
+//   v4 isolation level; v5 log start; v7 incremental sessions (fetch_sessions.h); v9 leader epoch
+//   check; v11 rack (one broker, ignored); v12 diverging epoch; v13 topic ids; v16 the current
+//   leader beside NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH.
+//   Records are never null (A03). The first partition with records gets at least one whole batch,
+//   whatever the limits (A12). A long poll waits until min_bytes have come in, then reads once
+//   more. Partitions that do not exist do not end it; with nothing else in the request there is no
+//   wait. A replica is told that it is none: this broker has no followers.
 #include <algorithm>
+#include <unordered_map>
 
+#include "broker/api/fetch_read.h"
 #include "broker/api/handlers.h"
 #include "broker/api/locate.h"
-#include "broker/bounds.h"
-#include "broker/fetch_wait.h"
 #include "protocol/messages/fetch.gen.h"
 
 namespace broker::api {
@@ -19,183 +20,261 @@ namespace {
 using protocol::ErrorCode;
 using protocol::FetchRequest;
 using protocol::FetchResponse;
+using PartitionAnswer = FetchResponse::Response::Partition;
+using Items = std::vector<FetchItem>;
 
-constexpr std::int32_t session_epoch_final = -1;
-constexpr std::int32_t session_epoch_initial = 0;
+// What a broker says that copies a log from one of its own disks to another.
+constexpr std::int32_t future_replica_id = -3;
+constexpr std::int32_t epoch_final = -1;
+constexpr std::int32_t epoch_initial = 0;
+constexpr std::int16_t ids_since = 13;
+constexpr std::int16_t leader_since = 16;
+constexpr std::int16_t storage_error_since = 6;
 
-// A partition of the request, in the request's order.
-struct Item {
-  base::TopicPartition id;
-  ReadRequest read;
-  std::size_t shard = 0;
-  ErrorCode known_error = ErrorCode::none;  // without asking a shard
-  ReadAnswer answer;
+std::int32_t replica_of(const FetchRequest& asked, std::int16_t version) {
+  return version >= 15 ? asked.replica_state.replica_id : asked.replica_id;
+}
 
-  base::Offset seen_end() const {
-    return read.isolation == Isolation::read_committed ? answer.last_stable_offset
-                                                       : answer.high_watermark;
-  }
-};
+FetchRules rules_of(const Broker& broker, const FetchRequest& asked, std::int16_t version) {
+  FetchRules rules;
+  const auto limit = static_cast<std::int32_t>(broker.config().integer("fetch.max.bytes"));
+  rules.wait_ms = asked.max_wait_ms;
+  rules.bytes_max = std::min(asked.max_bytes, limit);
+  rules.bytes_min = std::min(asked.min_bytes, rules.bytes_max);
+  const std::int32_t replica = replica_of(asked, version);
+  if (replica < 0 && replica != future_replica_id)
+    rules.isolation = static_cast<Isolation>(asked.isolation_level);
+  rules.as_replica = replica >= 0;
+  rules.by_id = version >= ids_since;
+  return rules;
+}
 
-struct Plan {
-  std::vector<Item> items;
-  std::uint32_t bytes_max = 0;
-  std::int64_t bytes_min = 0;
-  Isolation isolation = Isolation::read_uncommitted;
-};
-
-Plan plan(Broker& broker, Shard& shard, const Request& request, const FetchRequest& asked) {
-  Plan made;
-  const auto limit = static_cast<std::uint32_t>(broker.config().integer("fetch.max.bytes"));
-  made.bytes_max = std::min(static_cast<std::uint32_t>(std::max(asked.max_bytes, 0)), limit);
-  made.bytes_min = std::min<std::int64_t>(asked.min_bytes, made.bytes_max);
-  if (asked.isolation_level == static_cast<std::int8_t>(Isolation::read_committed))
-    made.isolation = Isolation::read_committed;
-  const bool by_id = request.version() >= 13;
-  const Snapshot& catalog = *shard.catalog();
-  for (const FetchRequest::Topic& from : asked.topics) {
-    const TopicPtr topic = by_id ? catalog.find(from.topic_id) : catalog.find(from.topic);
-    for (const FetchRequest::Topic::Partition& one : from.partitions) {
-      Item& item = made.items.emplace_back();
-      if (!topic) {
-        item.known_error =
-            by_id ? ErrorCode::unknown_topic_id : ErrorCode::unknown_topic_or_partition;
-        continue;
-      }
-      if (!has_partition(topic, one.partition)) {
-        item.known_error = ErrorCode::unknown_topic_or_partition;
-        continue;
-      }
-      item.id = {topic->id, one.partition};
-      item.shard = broker.shard_index_of(item.id);
-      item.read.offset = one.fetch_offset;
-      item.read.bytes_max = std::min(
-          static_cast<std::uint32_t>(std::max(one.partition_max_bytes, 0)), made.bytes_max);
-      item.read.isolation = made.isolation;
-      item.read.current_leader_epoch = epoch_of(one.current_leader_epoch);
-      item.read.last_fetched_epoch = epoch_of(one.last_fetched_epoch);
+// The partitions of the request. One that is named twice counts once, as it is named last.
+std::vector<FetchTarget> targets_of(const FetchRequest& asked) {
+  std::vector<FetchTarget> targets;
+  std::size_t count = 0;
+  for (const FetchRequest::Topic& topic : asked.topics) count += topic.partitions.size();
+  targets.reserve(count);
+  std::unordered_map<const FetchTarget*, FetchTarget*, FetchTargetHash, FetchTargetEqual> places;
+  if (count > 1) places.reserve(count);
+  for (const FetchRequest::Topic& topic : asked.topics) {
+    for (const FetchRequest::Topic::Partition& one : topic.partitions) {
+      FetchTarget& target = targets.emplace_back();
+      target.topic = topic.topic;
+      target.topic_id = topic.topic_id;
+      target.partition = one.partition;
+      target.offset = one.fetch_offset;
+      target.bytes_max = one.partition_max_bytes;
+      target.current_leader_epoch = epoch_of(one.current_leader_epoch);
+      target.last_fetched_epoch = epoch_of(one.last_fetched_epoch);
+      if (count == 1) return targets;
+      const auto [known, added] = places.emplace(&target, &target);
+      if (added) continue;
+      *known->second = std::move(target);
+      targets.pop_back();
     }
   }
-  return made;
+  return targets;
 }
 
-// Does `work` for the items of each shard, on that shard.
-template <class F>
-Task<void> on_shards(Broker& broker, Plan& made, F work) {
-  std::vector<std::vector<Item*>> by_shard(broker.shard_count());
-  for (Item& item : made.items)
-    if (item.known_error == ErrorCode::none) by_shard[item.shard].push_back(&item);
-  std::vector<Job<bool>> jobs;
-  for (std::size_t i = 0; i < by_shard.size(); ++i) {
-    if (by_shard[i].empty()) continue;
-    Shard* const target = &broker.shard(i);
-    auto run = [target, work, items = std::move(by_shard[i])]() -> Task<bool> {
-      for (Item* item : items) work(*item, target->find(item->id));
-      co_return true;
-    };
-    jobs.push_back({target, std::move(run)});
+std::vector<FetchTarget> forgotten_of(const FetchRequest& asked) {
+  std::vector<FetchTarget> targets;
+  for (const FetchRequest::ForgottenTopic& topic : asked.forgotten_topics_data) {
+    for (const std::int32_t partition : topic.partitions) {
+      FetchTarget& target = targets.emplace_back();
+      target.topic = topic.topic;
+      target.topic_id = topic.topic_id;
+      target.partition = partition;
+    }
   }
-  if (!jobs.empty()) co_await on_each(std::move(jobs));
+  return targets;
 }
 
-void read_one(Item& item, const std::shared_ptr<Partition>& partition) {
-  item.answer = ReadAnswer();
-  if (partition)
-    item.answer = partition->read(item.read);
-  else
-    item.answer.error = BrokerErrc::not_here;
+FetchOutcome outcome_of(const FetchItem& item) {
+  FetchOutcome outcome;
+  outcome.error = item.error() != ErrorCode::none;
+  if (outcome.error) return outcome;
+  outcome.high_watermark = item.answer.high_watermark;
+  outcome.log_start = item.answer.log_start;
+  outcome.records = item.answer.slice.size > 0;
+  outcome.diverging = item.answer.diverging.has_value();
+  return outcome;
 }
 
-// Cuts the whole to bytes_max: the first partition with records keeps at least one batch, later
-// ones are left out when they do not fit, and come first in the client's next request.
-std::int64_t apply_limits(Plan& made) {
-  std::uint64_t total = 0;
-  for (Item& item : made.items) {
-    storage::FileSlice& slice = item.answer.slice;
-    if (slice.size == 0) continue;
-    const bool fits = slice.size <= item.read.bytes_max && total + slice.size <= made.bytes_max;
-    if (total > 0 && !fits) slice = storage::FileSlice();
-    total += slice.size;
+std::vector<FetchOutcome> outcomes_of(const Items& items) {
+  std::vector<FetchOutcome> outcomes;
+  outcomes.reserve(items.size());
+  for (const FetchItem& item : items) outcomes.push_back(outcome_of(item));
+  return outcomes;
+}
+
+std::vector<FetchTarget> targets_of(const Items& items) {
+  std::vector<FetchTarget> targets;
+  targets.reserve(items.size());
+  for (const FetchItem& item : items) targets.push_back(item.target);
+  return targets;
+}
+
+std::int64_t session_now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             base::Clock::now().time_since_epoch())
+      .count();
+}
+
+PartitionAnswer answer_of(const FetchItem& item, const FetchRules& rules, std::int16_t version) {
+  PartitionAnswer out;
+  out.partition_index = item.target.partition;
+  out.high_watermark = out.last_stable_offset = out.log_start_offset = -1;
+  out.preferred_read_replica = -1;
+  const ErrorCode error = item.error();
+  if (error != ErrorCode::none) {
+    // Before version 6 clients do not know that error to be one that passes.
+    out.error_code = number(error == ErrorCode::kafka_storage_error && version < storage_error_since
+                                ? ErrorCode::not_leader_or_follower
+                                : error);
+    if (item.unknown == ErrorCode::none) out.aborted_transactions.reset();
+    return out;
   }
-  return static_cast<std::int64_t>(total);
-}
-
-// Whether the client is told at once: an error or a diverged log, or enough records.
-bool is_ready(const Plan& made, std::int64_t bytes) {
-  return bytes >= made.bytes_min || made.items.empty() ||
-         std::ranges::any_of(made.items, [](const Item& item) {
-           return item.known_error != ErrorCode::none || item.answer.error ||
-                  item.answer.diverging.has_value();
-         });
-}
-
-Task<void> wait_for_more(Broker& broker, Shard& shard, Plan& made, std::int64_t bytes,
-                         base::Clock::time_point deadline) {
-  const auto waiter = std::make_shared<FetchWaiter>(shard, made.bytes_min - bytes);
-  const auto enlist = [waiter](Item& item, const std::shared_ptr<Partition>& partition) {
-    if (!partition) return waiter->wake();
-    // What came in between the first look and now is found by comparing ends.
-    const bool grew = partition->readable_end(item.read.isolation) > item.seen_end();
-    partition->add_waiter(waiter, item.read.isolation);
-    if (grew) waiter->wake();
-  };
-  co_await on_shards(broker, made, enlist);
-  co_await waiter->wait_until(deadline);
-}
-
-FetchResponse::Response::Partition answer_of(Item& item, std::int32_t index, Isolation isolation) {
-  FetchResponse::Response::Partition out;
-  out.partition_index = index;
-  const bool failed = item.known_error != ErrorCode::none || item.answer.error;
-  if (item.known_error != ErrorCode::none)
-    out.error_code = number(item.known_error);
-  else if (item.answer.error == BrokerErrc::not_here)
-    out.error_code = number(missing_partition);
-  else
-    out.error_code = number(item.answer.error);
-  out.high_watermark = failed ? -1 : item.answer.high_watermark;
-  out.last_stable_offset = failed ? -1 : item.answer.last_stable_offset;
-  out.log_start_offset = failed ? -1 : item.answer.log_start;
+  out.high_watermark = item.answer.high_watermark;
+  out.last_stable_offset = item.answer.last_stable_offset;
+  out.log_start_offset = item.answer.log_start;
+  out.aborted_transactions.reset();
   if (item.answer.diverging) {
     out.diverging_epoch.epoch = item.answer.diverging->epoch;
     out.diverging_epoch.end_offset = item.answer.diverging->end_offset;
-  }
-  out.aborted_transactions.reset();
-  if (isolation == Isolation::read_committed && !failed) {
+  } else if (rules.isolation == Isolation::read_committed) {
     auto& aborted = out.aborted_transactions.emplace();
     for (const storage::AbortedTransaction& one : item.answer.aborted)
       aborted.push_back({one.producer_id, one.first_offset});
   }
-  out.preferred_read_replica = -1;
   if (item.answer.slice.size > 0) out.records.deferred = item.answer.slice.size;
   return out;
 }
 
-Response encode_answer(const Request& request, const FetchRequest& asked, Plan& made) {
-  FetchResponse message;
+// Where clients find the leader that they missed: with one broker, here. Replicas know addresses.
+void name_leader(const Broker& broker, const Request& request, const Snapshot& catalog,
+                 const FetchItem& item, const FetchRules& rules, PartitionAnswer& out,
+                 FetchResponse& message) {
+  if (request.version() < leader_since ||
+      (out.error_code != number(ErrorCode::not_leader_or_follower) &&
+       out.error_code != number(ErrorCode::fenced_leader_epoch)))
+    return;
+  const TopicPtr topic = catalog.find(item.target.topic);
+  if (!has_partition(topic, item.target.partition)) return;
+  out.current_leader.leader_id = broker.node_id();
+  out.current_leader.leader_epoch =
+      topic->partitions[static_cast<std::size_t>(item.target.partition)].leader_epoch;
+  if (rules.as_replica || !message.node_endpoints.empty()) return;
+  const Endpoint& here = broker.advertised(request.connection.listener);
+  FetchResponse::NodeEndpoint& node = message.node_endpoints.emplace_back();
+  node.node_id = broker.node_id();
+  node.host = here.host;
+  node.port = here.port;
+}
+
+// `told`: which items the answer has; empty: all.
+Response encode_answer(const Broker& broker, const Shard& shard, const Request& request,
+                       Items& items, const std::vector<bool>& told, const FetchRules& rules,
+                       FetchResponse message) {
   std::vector<storage::FileSlice> slices;
-  auto item = made.items.begin();
-  for (const FetchRequest::Topic& topic : asked.topics) {
-    FetchResponse::Response& out = message.responses.emplace_back();
-    out.topic = topic.topic;
-    out.topic_id = topic.topic_id;
-    for (const FetchRequest::Topic::Partition& one : topic.partitions) {
-      out.partitions.push_back(answer_of(*item, one.partition, made.isolation));
-      if (item->answer.slice.size > 0) slices.push_back(std::move(item->answer.slice));
-      ++item;
+  const Snapshot& catalog = *shard.catalog();
+  const auto add = [&](FetchItem& item) {
+    FetchResponse::Response* to = message.responses.empty() ? nullptr : &message.responses.back();
+    const bool same = to != nullptr && (rules.by_id ? to->topic_id == item.target.topic_id
+                                                    : to->topic == item.target.topic);
+    if (!same) {
+      to = &message.responses.emplace_back();
+      to->topic = item.target.topic;
+      to->topic_id = item.target.topic_id;
     }
-  }
+    PartitionAnswer& out = to->partitions.emplace_back(answer_of(item, rules, request.version()));
+    name_leader(broker, request, catalog, item, rules, out, message);
+    if (item.answer.slice.size > 0) slices.push_back(std::move(item.answer.slice));
+  };
+  // Those that do not exist come last, as in Kafka.
+  for (const bool exist : {true, false})
+    for (std::size_t i = 0; i < items.size(); ++i)
+      if ((items[i].unknown == ErrorCode::none) == exist && (told.empty() || told[i]))
+        add(items[i]);
   Response response = respond(request, message);
   response.slices = std::move(slices);
   return response;
 }
 
-// We never gave out a session, so a client that continues one is told to start over, as Kafka does
-// after it evicted the session.
-std::optional<ErrorCode> session_error(const FetchRequest& asked) {
-  if (asked.session_epoch == session_epoch_final || asked.session_epoch == session_epoch_initial)
-    return std::nullopt;
-  return ErrorCode::fetch_session_id_not_found;
+Response refuse(const Request& request, ErrorCode error, std::int32_t session = 0) {
+  FetchResponse message;
+  message.error_code = number(error);
+  message.session_id = session;
+  return respond(request, message);
+}
+
+// Isolation levels that do not exist. Before topic ids the error stands beside every partition.
+Response refuse_all(const Request& request, const FetchRequest& asked) {
+  FetchResponse message;
+  message.error_code = number(ErrorCode::unknown_server_error);
+  if (request.version() < ids_since) {
+    for (const FetchRequest::Topic& topic : asked.topics) {
+      FetchResponse::Response& to = message.responses.emplace_back();
+      to.topic = topic.topic;
+      for (const FetchRequest::Topic::Partition& one : topic.partitions) {
+        PartitionAnswer& out = to.partitions.emplace_back();
+        out.partition_index = one.partition;
+        out.error_code = message.error_code;
+        out.high_watermark = -1;
+      }
+    }
+  }
+  return respond(request, message);
+}
+
+// A request that names all its partitions: without a session, or to begin one.
+Task<Response> fetch_full(Broker& broker, Shard& shard, Request request, FetchRules rules,
+                          const FetchRequest& asked) {
+  if (const auto owner = FetchSessions::shard_of(asked.session_id, broker.shard_count())) {
+    Shard* const home = &broker.shard(*owner);
+    auto close = [home, id = asked.session_id]() -> Task<bool> {
+      home->fetch_sessions().close(id);
+      co_return true;
+    };
+    co_await on(*home, std::move(close));
+  }
+  Items items = resolve(broker, shard, targets_of(asked), rules);
+  co_await read(broker, shard, items, rules);
+  FetchResponse message;
+  if (asked.session_epoch == epoch_initial)
+    message.session_id = shard.fetch_sessions().create(
+        targets_of(items), outcomes_of(items), rules.by_id, rules.as_replica, session_now_ms());
+  co_return encode_answer(broker, shard, request, items, {}, rules, std::move(message));
+}
+
+Task<Response> fetch_incremental(Broker& broker, Shard& shard, Request request, FetchRules rules,
+                                 const FetchRequest& asked) {
+  const std::int32_t id = asked.session_id;
+  const auto owner = FetchSessions::shard_of(id, broker.shard_count());
+  if (!owner) co_return refuse(request, ErrorCode::fetch_session_id_not_found);
+  Shard* const home = &broker.shard(*owner);
+  const std::int32_t epoch = asked.session_epoch;
+  auto resume = [home, id, epoch, by_id = rules.by_id, changed = targets_of(asked),
+                 forgotten = forgotten_of(asked)]() -> Task<FetchSessions::Resumed> {
+    co_return home->fetch_sessions().resume(id, epoch, by_id, changed, forgotten, session_now_ms());
+  };
+  FetchSessions::Resumed resumed = co_await on(*home, std::move(resume));
+  if (resumed.error != ErrorCode::none) co_return refuse(request, resumed.error);
+  Items items = resolve(broker, shard, std::move(resumed.targets), rules);
+  co_await read(broker, shard, items, rules);
+  FetchResponse message;
+  std::vector<bool> told;
+  if (!resumed.ended) {
+    auto finish = [home, id, epoch, targets = targets_of(items),
+                   outcomes = outcomes_of(items)]() -> Task<std::optional<std::vector<bool>>> {
+      co_return home->fetch_sessions().finish(id, epoch, targets, outcomes);
+    };
+    auto finished = co_await on(*home, std::move(finish));
+    if (!finished) co_return refuse(request, ErrorCode::invalid_fetch_session_epoch, id);
+    told = std::move(*finished);
+    message.session_id = id;
+  }
+  co_return encode_answer(broker, shard, request, items, told, rules, std::move(message));
 }
 
 }  // namespace
@@ -203,22 +282,13 @@ std::optional<ErrorCode> session_error(const FetchRequest& asked) {
 Task<Response> fetch(Broker& broker, Shard& shard, Request request) {
   const auto asked = decode_request<FetchRequest>(request);
   if (!asked) co_return malformed();
-  if (const auto error = session_error(*asked)) {
-    FetchResponse message;
-    message.error_code = number(*error);
-    co_return respond(request, message);
-  }
-  const auto wait = std::chrono::milliseconds(std::max(asked->max_wait_ms, 0));
-  const auto deadline = base::Clock::now() + std::min<base::Clock::duration>(wait, fetch_wait_max);
-  Plan made = plan(broker, shard, request, *asked);
-  co_await on_shards(broker, made, read_one);
-  const std::int64_t bytes = apply_limits(made);
-  if (!is_ready(made, bytes) && wait.count() > 0 && !shard.stopping()) {
-    co_await wait_for_more(broker, shard, made, bytes, deadline);
-    co_await on_shards(broker, made, read_one);
-    apply_limits(made);
-  }
-  co_return encode_answer(request, *asked, made);
+  const FetchRules rules = rules_of(broker, *asked, request.version());
+  if (rules.isolation != Isolation::read_uncommitted &&
+      rules.isolation != Isolation::read_committed)
+    co_return refuse_all(request, *asked);
+  const bool full = asked->session_epoch == epoch_final || asked->session_epoch == epoch_initial;
+  if (full) co_return co_await fetch_full(broker, shard, request, rules, *asked);
+  co_return co_await fetch_incremental(broker, shard, request, rules, *asked);
 }
 
 }  // namespace broker::api

@@ -11,12 +11,21 @@ namespace broker::api {
 
 using protocol::ErrorCode;
 
+namespace {
+constexpr int none = -1;
+}
+
 Task<Response> init_producer_id(Broker& broker, Shard&, Request request) {
   const auto asked = decode_request<protocol::InitProducerIdRequest>(request);
   if (!asked) co_return malformed();
   protocol::InitProducerIdResponse message;
   message.producer_id = -1;
   message.producer_epoch = -1;
+  // Both or neither are told by a producer that has them already.
+  if ((asked->producer_id == none) != (asked->producer_epoch == none)) {
+    message.error_code = number(ErrorCode::invalid_request);
+    co_return respond(request, message);
+  }
   if (asked->transactional_id) {
     message.error_code = number(asked->transactional_id->empty() ? ErrorCode::invalid_request
                                                                  : ErrorCode::unsupported_version);

@@ -1,37 +1,44 @@
 // Produce v3-13 (advertised from v0, see protocol/api_table.cc).
 //   acks 0: nothing is answered, and the connection ends if something went wrong; acks 1: answered
 //   when the log has it; acks -1: when it is on disk. v5 log start offset; v8 record errors and
-//   messages; v9 flexible; v10 leader hints (not needed with one broker); v13 topic ids.
+//   messages; v9 flexible; v10 the current leader beside NOT_LEADER_OR_FOLLOWER; v13 topic ids.
+//   A partition that is named twice counts once, as it is named last.
 //   Mirrored topics refuse with POLICY_VIOLATION and name the mirror; transactional batches are
 //   refused, there is no transaction coordinator.
 #include <map>
+#include <unordered_map>
 
 #include "broker/api/handlers.h"
 #include "broker/api/locate.h"
 #include "protocol/base/clock.h"
 #include "protocol/messages/produce.gen.h"
+#include "protocol/produce_check.h"
 
 namespace broker::api {
 namespace {
 
 using protocol::ErrorCode;
+using protocol::ProduceError;
 using protocol::ProduceRequest;
 using protocol::ProduceResponse;
-using PartitionResponse = ProduceResponse::Response::PartitionResponse;
+using TopicAnswer = ProduceResponse::Response;
+using PartitionAnswer = TopicAnswer::PartitionResponse;
 
 constexpr std::int16_t acks_none = 0;
 constexpr std::int16_t acks_leader = 1;
 constexpr std::int16_t acks_all = -1;
 constexpr std::int16_t zstd_since = 7;
+constexpr std::int16_t leader_since = 10;
+constexpr std::int16_t ids_since = 13;
 
 // One partition's batch on its way; all of one shard travel together.
 struct Item {
   base::TopicPartition id;
-  base::MutableBytes records;
-  PartitionResponse* answer;
+  base::MutableBytes batch;
+  PartitionAnswer* answer;
 };
 
-void refuse(PartitionResponse& answer, ErrorCode error, std::string message = {}) {
+void refuse(PartitionAnswer& answer, ErrorCode error, std::string message = {}) {
   answer.error_code = number(error);
   answer.base_offset = -1;
   answer.log_append_time_ms = -1;
@@ -39,38 +46,60 @@ void refuse(PartitionResponse& answer, ErrorCode error, std::string message = {}
   if (!message.empty()) answer.error_message = std::move(message);
 }
 
-void fill(PartitionResponse& answer, const ProduceAnswer& produced) {
-  if (produced.refusal != protocol::ProduceError::none) {
-    refuse(answer, static_cast<ErrorCode>(produced.refusal), produced.message);
-  } else if (produced.error) {
-    refuse(answer, kafka_error(produced.error), produced.message);
-  } else {
+// Kafka tells the log start beside errors that speak of what the log holds, and not beside those
+// after which the client shall look elsewhere or send something smaller.
+bool tells_log_start(ErrorCode error) {
+  switch (error) {
+    case ErrorCode::corrupt_message:
+    case ErrorCode::unknown_topic_or_partition:
+    case ErrorCode::not_leader_or_follower:
+    case ErrorCode::message_too_large:
+    case ErrorCode::record_list_too_large:
+    case ErrorCode::kafka_storage_error:
+    case ErrorCode::policy_violation:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void fill(PartitionAnswer& answer, ProduceAnswer produced) {
+  const bool refused = produced.refusal != ProduceError::none;
+  if (!refused && !produced.error) {
     answer.base_offset = produced.info.first_offset;
     answer.log_append_time_ms = produced.info.log_append_time_ms.value_or(-1);
     answer.log_start_offset = produced.log_start;
+    return;
   }
+  const ErrorCode error =
+      refused ? static_cast<ErrorCode>(produced.refusal) : kafka_error(produced.error);
+  refuse(answer, error, std::move(produced.message));
+  if (tells_log_start(error)) answer.log_start_offset = produced.log_start;
+  for (protocol::RecordFault& fault : produced.faults)
+    answer.record_errors.push_back({fault.index, std::move(fault.message)});
 }
 
 // Appends all, then waits for the disk: the syncs of several logs queue behind one another on the
 // disk thread, but each covers whatever came in meanwhile.
-Task<bool> produce_on_shard(Shard& shard, std::vector<Item> items, bool durable, bool zstd) {
+Task<bool> produce_on_shard(Shard& shard, std::vector<Item> items, bool durable) {
   struct Written {
     std::shared_ptr<Partition> partition;
     base::Offset end;
-    PartitionResponse* answer;
+    PartitionAnswer* answer;
   };
   std::vector<Written> written;
   const std::int64_t now_ms = base::wall_clock_ms();
   for (const Item& item : items) {
     auto partition = shard.find(item.id);
     if (!partition) {
-      refuse(*item.answer, missing_partition);
+      const bool exists = shard.catalog()->find(item.id.topic_id) != nullptr;
+      refuse(*item.answer, exists ? missing_partition : ErrorCode::unknown_topic_or_partition);
       continue;
     }
-    const ProduceAnswer produced = partition->produce(item.records, zstd, now_ms);
-    fill(*item.answer, produced);
-    if (item.answer->error_code == 0)
-      written.push_back({std::move(partition), produced.info.last_offset + 1, item.answer});
+    ProduceAnswer produced = partition->produce(item.batch, now_ms);
+    const base::Offset end = produced.info.last_offset + 1;
+    fill(*item.answer, std::move(produced));
+    if (item.answer->error_code == 0) written.push_back({std::move(partition), end, item.answer});
   }
   if (!durable) co_return true;
   for (const Written& one : written) {
@@ -80,53 +109,137 @@ Task<bool> produce_on_shard(Shard& shard, std::vector<Item> items, bool durable,
   co_return true;
 }
 
-// Answers what the catalog alone can tell and sorts the rest by shard.
-std::vector<std::vector<Item>> plan(Broker& broker, Shard& shard, const Request& request,
-                                    const ProduceRequest& asked, ProduceResponse& message) {
+// What was asked of one partition, the last time that it was named.
+struct Wanted {
+  TopicPtr topic;
+  std::size_t at_topic = 0;  // in the answer
+  std::int32_t index = 0;
+  base::Bytes records;
+};
+
+// Names the topics of the answer and gives the partitions in the order of the request.
+std::vector<Wanted> sort_out(const ProduceRequest& asked, bool by_id, const Snapshot& catalog,
+                             ProduceResponse& message) {
+  std::vector<Wanted> wanted;
+  std::map<std::string_view, std::size_t> by_name;
+  std::unordered_map<base::Uuid, std::size_t> by_topic_id;
+  std::map<std::pair<std::size_t, std::int32_t>, std::size_t> places;
+  for (const auto& from : asked.topic_data) {
+    if (from.partition_data.empty()) continue;
+    const std::size_t next = message.responses.size();
+    const std::size_t at = by_id ? by_topic_id.emplace(from.topic_id, next).first->second
+                                 : by_name.emplace(from.name, next).first->second;
+    if (at == next) {
+      TopicAnswer& to = message.responses.emplace_back();
+      to.name = from.name;
+      to.topic_id = from.topic_id;
+    }
+    const TopicPtr topic = by_id ? catalog.find(from.topic_id) : catalog.find(from.name);
+    for (const auto& data : from.partition_data) {
+      Wanted one = {topic, at, data.index, data.records.bytes};
+      const auto [known, added] = places.emplace(std::pair(at, data.index), wanted.size());
+      if (added)
+        wanted.push_back(std::move(one));
+      else
+        wanted[known->second] = std::move(one);
+    }
+  }
+  return wanted;
+}
+
+// Answers every partition with the same error.
+void refuse_all(const std::vector<Wanted>& wanted, ProduceResponse& message, ErrorCode error,
+                const std::string& text = {}) {
+  for (const Wanted& one : wanted) {
+    PartitionAnswer& answer = message.responses[one.at_topic].partition_responses.emplace_back();
+    answer.index = one.index;
+    refuse(answer, error, text);
+  }
+}
+
+// What spoils the request as a whole: the answer is complete then.
+bool refused_as_a_whole(const std::vector<Wanted>& wanted, const ProduceRequest& asked,
+                        ProduceResponse& message) {
+  bool transactional = false;
+  for (const Wanted& one : wanted) {
+    const protocol::ProduceShape shape = protocol::look_at_produce(one.records, true);
+    if (shape.not_a_batch) {
+      refuse_all(wanted, message, ErrorCode::corrupt_message, *shape.not_a_batch);
+      return true;
+    }
+    transactional = transactional || shape.transactional;
+  }
+  if (!transactional || asked.transactional_id) return false;
+  refuse_all(wanted, message, ErrorCode::transactional_id_authorization_failed);
+  return true;
+}
+
+// Answers what the catalog and the shape of the records tell, and sorts the rest by shard.
+std::vector<std::vector<Item>> plan(Broker& broker, const Request& request,
+                                    const ProduceRequest& asked, const std::vector<Wanted>& wanted,
+                                    ProduceResponse& message) {
   std::vector<std::vector<Item>> by_shard(broker.shard_count());
-  const bool by_id = request.version() >= 13;
-  const Snapshot& catalog = *shard.catalog();
+  const bool by_id = request.version() >= ids_since;
+  const bool zstd = request.version() >= zstd_since;
   const bool acks_known =
       asked.acks == acks_none || asked.acks == acks_leader || asked.acks == acks_all;
-  message.responses.resize(asked.topic_data.size());
-  for (std::size_t t = 0; t < asked.topic_data.size(); ++t) {
-    const auto& from = asked.topic_data[t];
-    auto& to = message.responses[t];
-    to.name = from.name;
-    to.topic_id = from.topic_id;
-    const TopicPtr topic = by_id ? catalog.find(from.topic_id) : catalog.find(from.name);
-    to.partition_responses.resize(from.partition_data.size());
-    for (std::size_t p = 0; p < from.partition_data.size(); ++p) {
-      const auto& data = from.partition_data[p];
-      PartitionResponse& answer = to.partition_responses[p];
-      answer.index = data.index;
-      if (!acks_known) {
-        refuse(answer, ErrorCode::invalid_required_acks);
-      } else if (!topic) {
-        refuse(answer, by_id ? ErrorCode::unknown_topic_id : ErrorCode::unknown_topic_or_partition);
-      } else if (!has_partition(topic, data.index)) {
-        refuse(answer, ErrorCode::unknown_topic_or_partition);
-      } else if (topic->internal) {
-        refuse(answer, ErrorCode::invalid_topic_exception,
-               "the topic is internal to the broker; clients do not write to it");
-      } else if (asked.transactional_id) {
-        refuse(answer, ErrorCode::unsupported_version,
-               "transactions are not served by this broker; write without transactional.id");
-      } else {
-        const base::TopicPartition id = {topic->id, data.index};
-        // The decoder hands out constant views; these bytes are the request's own (handler.h).
-        const base::MutableBytes records = {const_cast<std::byte*>(data.records.bytes.data()),
-                                            data.records.bytes.size()};
-        by_shard[broker.shard_index_of(id)].push_back({id, records, &answer});
-      }
+  std::vector<std::size_t> counts(message.responses.size());
+  for (const Wanted& one : wanted) ++counts[one.at_topic];
+  for (std::size_t i = 0; i < counts.size(); ++i)  // the items point into these
+    message.responses[i].partition_responses.reserve(counts[i]);
+  for (const Wanted& one : wanted) {
+    PartitionAnswer& answer = message.responses[one.at_topic].partition_responses.emplace_back();
+    answer.index = one.index;
+    if (!has_partition(one.topic, one.index)) {
+      refuse(answer, by_id && !one.topic ? ErrorCode::unknown_topic_id
+                                         : ErrorCode::unknown_topic_or_partition);
+      continue;
+    }
+    const protocol::ProduceShape shape = protocol::look_at_produce(one.records, zstd);
+    if (shape.error != ProduceError::none) {
+      refuse(answer, static_cast<ErrorCode>(shape.error));
+    } else if (!acks_known) {
+      refuse(answer, ErrorCode::invalid_required_acks);
+    } else if (one.topic->internal) {
+      refuse(answer, ErrorCode::invalid_topic_exception);
+    } else {
+      const base::TopicPartition id = {one.topic->id, one.index};
+      // The decoder hands out constant views; these bytes are the request's own (handler.h).
+      const base::MutableBytes batch = {const_cast<std::byte*>(one.records.data()),
+                                        shape.size_bytes};
+      by_shard[broker.shard_index_of(id)].push_back({id, batch, &answer});
     }
   }
   return by_shard;
 }
 
+// Where clients find the leader that they missed: with one broker, here.
+void name_leaders(const Broker& broker, const Request& request, const Snapshot& catalog,
+                  ProduceResponse& message) {
+  if (request.version() < leader_since) return;
+  for (TopicAnswer& topic : message.responses) {
+    const TopicPtr known =
+        request.version() >= ids_since ? catalog.find(topic.topic_id) : catalog.find(topic.name);
+    for (PartitionAnswer& one : topic.partition_responses) {
+      if (one.error_code != number(ErrorCode::not_leader_or_follower) ||
+          !has_partition(known, one.index))
+        continue;
+      one.current_leader.leader_id = broker.node_id();
+      one.current_leader.leader_epoch =
+          known->partitions[static_cast<std::size_t>(one.index)].leader_epoch;
+      if (!message.node_endpoints.empty()) continue;
+      const Endpoint& here = broker.advertised(request.connection.listener);
+      ProduceResponse::NodeEndpoint& node = message.node_endpoints.emplace_back();
+      node.node_id = broker.node_id();
+      node.host = here.host;
+      node.port = here.port;
+    }
+  }
+}
+
 bool has_error(const ProduceResponse& message) {
-  for (const auto& topic : message.responses)
-    for (const PartitionResponse& one : topic.partition_responses)
+  for (const TopicAnswer& topic : message.responses)
+    for (const PartitionAnswer& one : topic.partition_responses)
       if (one.error_code != 0) return true;
   return false;
 }
@@ -137,19 +250,23 @@ Task<Response> produce(Broker& broker, Shard& shard, Request request) {
   const auto asked = decode_request<ProduceRequest>(request);
   if (!asked) co_return malformed();
   ProduceResponse message;
-  auto by_shard = plan(broker, shard, request, *asked, message);
-  std::vector<Job<bool>> jobs;
-  const bool durable = asked->acks == acks_all;
-  const bool zstd = request.version() >= zstd_since;
-  for (std::size_t i = 0; i < by_shard.size(); ++i) {
-    if (by_shard[i].empty()) continue;
-    Shard* const target = &broker.shard(i);
-    auto run = [target, items = std::move(by_shard[i]), durable, zstd] {
-      return produce_on_shard(*target, items, durable, zstd);
-    };
-    jobs.push_back({target, std::move(run)});
+  const bool by_id = request.version() >= ids_since;
+  const std::vector<Wanted> wanted = sort_out(*asked, by_id, *shard.catalog(), message);
+  if (!refused_as_a_whole(wanted, *asked, message)) {
+    auto by_shard = plan(broker, request, *asked, wanted, message);
+    std::vector<Job<bool>> jobs;
+    const bool durable = asked->acks == acks_all;
+    for (std::size_t i = 0; i < by_shard.size(); ++i) {
+      if (by_shard[i].empty()) continue;
+      Shard* const target = &broker.shard(i);
+      auto run = [target, items = std::move(by_shard[i]), durable] {
+        return produce_on_shard(*target, items, durable);
+      };
+      jobs.push_back({target, std::move(run)});
+    }
+    if (!jobs.empty()) co_await on_each(std::move(jobs));
   }
-  if (!jobs.empty()) co_await on_each(std::move(jobs));
+  name_leaders(broker, request, *shard.catalog(), message);
   if (asked->acks != acks_none) co_return respond(request, message);
   Response nothing;
   nothing.none = true;

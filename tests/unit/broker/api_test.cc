@@ -14,81 +14,14 @@
 #include "protocol/messages/offset_for_leader_epoch.gen.h"
 #include "protocol/messages/produce.gen.h"
 #include "protocol/record.h"
-#include "tests/unit/broker/client.h"
+#include "tests/unit/broker/requests.h"
 
 namespace broker::test {
-namespace {
 
-using protocol::ErrorCode;
-using protocol::FetchRequest;
-using protocol::FetchResponse;
 using protocol::ListOffsetsRequest;
 using protocol::ListOffsetsResponse;
 using protocol::MetadataRequest;
 using protocol::MetadataResponse;
-using protocol::ProduceRequest;
-using protocol::ProduceResponse;
-
-std::int16_t number(ErrorCode code) {
-  return static_cast<std::int16_t>(code);
-}
-
-ProduceRequest produce_request(const Topic& topic, std::int32_t partition, base::Bytes records,
-                               std::int16_t acks = -1) {
-  ProduceRequest request;
-  request.transactional_id.reset();
-  request.acks = acks;
-  request.timeout_ms = 1000;
-  auto& to = request.topic_data.emplace_back();
-  to.name = topic.name;
-  to.topic_id = topic.id;
-  auto& data = to.partition_data.emplace_back();
-  data.index = partition;
-  data.records.bytes = records;
-  return request;
-}
-
-ProduceResponse::Response::PartitionResponse produce(Client& client, const Topic& topic,
-                                                     base::Bytes records,
-                                                     std::int32_t partition = 0,
-                                                     std::int16_t version = 13,
-                                                     std::int16_t acks = -1) {
-  const auto answer =
-      client.call<ProduceResponse>(version, produce_request(topic, partition, records, acks));
-  REQUIRE(answer.responses.size() == 1);
-  REQUIRE(answer.responses[0].partition_responses.size() == 1);
-  return answer.responses[0].partition_responses[0];
-}
-
-FetchRequest fetch_request(const Topic& topic, base::Offset offset, std::int32_t partition = 0) {
-  FetchRequest request;
-  request.max_wait_ms = 0;
-  request.min_bytes = 1;
-  auto& from = request.topics.emplace_back();
-  from.topic = topic.name;
-  from.topic_id = topic.id;
-  auto& one = from.partitions.emplace_back();
-  one.partition = partition;
-  one.fetch_offset = offset;
-  one.partition_max_bytes = 1 << 20;
-  return request;
-}
-
-std::vector<std::string> values_in(base::Bytes batches) {
-  std::vector<std::string> values;
-  protocol::BatchIterator it(batches, protocol::CrcCheck::yes);
-  while (it.next()) {
-    auto reader = protocol::RecordReader::open(it.batch());
-    REQUIRE(reader.has_value());
-    protocol::Record record;
-    while (reader->next(record)) values.emplace_back(base::as_text(*record.value));
-    CHECK(!reader->error());
-  }
-  CHECK(!it.stopped());
-  return values;
-}
-
-}  // namespace
 
 TEST_CASE("ApiVersions answers a version of the future in version 0 and goes on (A01)") {
   Directory directory;
@@ -342,7 +275,14 @@ TEST_CASE("Produce checks what Kafka checks") {
         number(ErrorCode::unknown_topic_or_partition));
   CHECK(produce(client, *topic, batch_of({"a"}), 0, 9, 2).error_code ==
         number(ErrorCode::invalid_required_acks));
-  const base::Buffer good = batch_of({"a"});
+  protocol::BatchOptions options;
+  options.producer_id = 1;
+  options.producer_epoch = base::ProducerEpoch{0};
+  options.base_sequence = 0;
+  options.transactional = true;
+  const base::Buffer good = batch_of({"a"}, options);
+  CHECK(produce(client, *topic, good).error_code ==
+        number(ErrorCode::transactional_id_authorization_failed));
   ProduceRequest transactional = produce_request(*topic, 0, good);
   transactional.transactional_id = "t";
   const auto answer = client.call<ProduceResponse>(9, transactional);
