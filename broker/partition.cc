@@ -232,6 +232,8 @@ base::Result<void> Partition::read_records(const ReadRequest& request, ReadAnswe
   answer.sealed = found.sealed;
   if (committed && answer.slice.size > 0) {
     TRY(answer.aborted, log_->aborted_transactions(request.offset, found.upper_bound));
+    // They lie in the order of their ends; clients that drop records as they go want their begins.
+    std::ranges::sort(answer.aborted, {}, &storage::AbortedTransaction::first_offset);
   }
   return {};
 }

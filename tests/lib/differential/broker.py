@@ -167,4 +167,4 @@ class Broker:
 
 # Fields whose numbers may stand for something with a name.
 NAMED = {"sessionId", "producerId"}
-UNORDERED = {"responses", "topics", "partitions", "partitionResponses"}
+UNORDERED = {"responses", "topics", "partitions", "partitionResponses", "abortedTransactions"}
