@@ -320,6 +320,10 @@ base::Result<Offset> SegmentedLog::load_snapshot(Offset at_most) {
 // are made anew.
 base::Result<void> SegmentedLog::load_producers(Offset rebuild_txns_from) {
   TRY(Offset from, load_snapshot(std::min(log_end_, rebuild_txns_from)));
+  // Those that are read from batches have until the next look, as in Kafka: their records may be
+  // older than the writing of them.
+  producers_.expire(now_ms_, config_.producer_expiration_ms);
+  producers_checked_ms_ = now_ms_;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     Segment& segment = *segments_[i];
     const bool rebuild = segment.base() >= rebuild_txns_from;
@@ -329,8 +333,6 @@ base::Result<void> SegmentedLog::load_producers(Offset rebuild_txns_from) {
     TRY_VOID(replay_producers(segment, from, rebuild));
     if (i + 1 < segments_.size()) segment.release();
   }
-  producers_.expire(now_ms_, config_.producer_expiration_ms);
-  producers_checked_ms_ = now_ms_;
   return {};
 }
 

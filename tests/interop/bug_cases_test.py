@@ -3,6 +3,7 @@
 
     bug_cases_test.py [--list] [NAME...]
 """
+import contextlib
 import os
 import socket
 import struct
@@ -11,8 +12,10 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-from lib import process, scenario, suite, wire
+from lib import clients, process, scenario, suite, wire
 from lib.calque import Calque
+from lib.differential import codec, fetch, produce, records
+from lib.differential.broker import Broker
 from lib.suite import equal
 
 FRAME_BYTES_MAX = 100 << 20  # socket.request.max.bytes
@@ -132,6 +135,61 @@ class Clients:
         with wire.Client(self.calque.bootstrap) as client:
             data = client.fetch("large", 0, 0, max_bytes=1)[3]
             equal("whole batches with max_bytes=1", len(list(wire.parse_batches(data))), 1)
+
+    def a_client_that_needs_newer_fetch(self):
+        """confluent-kafka 2.6.0, whose library knew Fetch only from 2.7 on."""
+        self.calque.cli("sample", "produce", "--topic", "newer", "--records", "10",
+                        "--create-partitions", "1")
+        said = clients.with_python(self.calque.bootstrap, "newer", 0,
+                                   requirement="confluent-kafka==2.6.0").split(b"\n")
+        equal("records and the end", (len([l for l in said if l]), said[-2]), (11, b"end 10"))
+
+    def times_inside_a_batch(self):
+        """One batch of twelve records of the times 1 to 12, asked for with kcat."""
+        twelve = [(t, None, b"v") for t in range(1, 13)]
+        with self.raw() as broker:
+            for name, gzip in (("times", 0), ("times-gzip", 1)):
+                broker.topic(name)
+                fetch.fill(broker, name, 0, records.batch(*twelve, codec=gzip))
+        for name in ("times", "times-gzip"):
+            for time_ms, offset in ((0, 0), (1, 0), (5, 4), (12, 11), (13, -1)):
+                run = subprocess.run(["kcat", "-Q", "-b", self.calque.bootstrap, "-t",
+                                      f"{name}:0:{time_ms}"], capture_output=True, timeout=60)
+                said = run.stdout.decode().strip()
+                if not said.endswith(f"offset {offset}"):
+                    raise AssertionError(f"time {time_ms} of {name}: {said} "
+                                         f"{run.stderr.decode()}, wanted offset {offset}")
+
+    def a_resend_is_stored_once(self):
+        """The answer is lost, once with the connection, once with the broker's process."""
+        def send(broker, sequence):
+            data = records.batch((1000, None, b"%d" % sequence), producer_id=4711,
+                                 producer_epoch=0, base_sequence=sequence)
+            sent = broker.send("Produce", 9, produce.request([("resent", 0, data)]))
+            answer = broker.receive("Produce", 9, sent)["responses"][0]["partitionResponses"][0]
+            equal(f"answer to sequence {sequence}", (answer["errorCode"], answer["baseOffset"]),
+                  (0, sequence))
+        with self.raw() as broker:
+            broker.topic("resent")
+        for sequence in range(6):
+            with self.raw() as broker:
+                send(broker, sequence)
+            if sequence % 2:
+                self.calque.kill()
+                self.calque.start()
+            for again in range(max(0, sequence - 4), sequence + 1):
+                with self.raw() as broker:
+                    send(broker, again)
+        with wire.Client(self.calque.bootstrap) as client:
+            equal("records", sum(b.count for b in client.read_log("resent", 0)), 6)
+
+    @contextlib.contextmanager
+    def raw(self):
+        broker = Broker("Calque", self.calque.bootstrap, codec.Codec())
+        try:
+            yield broker
+        finally:
+            broker.close()
 
     def epoch_rises_at_a_restart(self):
         def epoch():
@@ -272,6 +330,8 @@ def make_clients(tests):
     tests.test("start", needed=True)(c.start)
     for name, body in (("A01", c.newer_api_versions), ("A02", c.produce_is_shown_from_0),
                        ("A03", c.no_null_records), ("A12", c.large_first_batch),
+                       ("A06", c.a_client_that_needs_newer_fetch),
+                       ("A17", c.times_inside_a_batch), ("D01", c.a_resend_is_stored_once),
                        ("A28", c.epoch_rises_at_a_restart), ("F01", c.counts_beyond_the_bytes),
                        ("F02", c.tags_without_end), ("F04", c.promised_and_not_sent),
                        ("F06", c.not_kafka_at_all)):

@@ -3,8 +3,9 @@
 
     produce_fetch_test.py [--list] [NAME...]      NAME: produce, fetch or list-offsets
 
-KAFKA_ADDRESS=host:port takes a Kafka 4.4.0 that runs already. The tables of requests stand in
-tests/lib/differential, for any test that compares brokers.
+KAFKA_ADDRESS=host:port takes a Kafka 4.4.0 that runs already, CASES=text only the cases whose name
+has the text. The tables of requests stand in tests/lib/differential, for any test that compares
+brokers.
 """
 import os
 import sys

@@ -35,17 +35,18 @@ c.close()
 '''
 
 
-def python_client():
+def python_client(requirement=PYTHON_CLIENT):
     """The interpreter of a virtual environment that has the Python client, made at first use."""
-    python = os.path.join(VENV, "bin", "python")
-    if not os.path.exists(os.path.join(VENV, "ready")):
-        venv.create(VENV, with_pip=True, clear=True)
+    folder = VENV if requirement == PYTHON_CLIENT else VENV + "-" + requirement.partition("==")[2]
+    python = os.path.join(folder, "bin", "python")
+    if not os.path.exists(os.path.join(folder, "ready")):
+        venv.create(folder, with_pip=True, clear=True)
         run = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                              PYTHON_CLIENT], capture_output=True, text=True)
+                              requirement], capture_output=True, text=True)
         if run.returncode:
-            raise RuntimeError(f"pip cannot install {PYTHON_CLIENT}:\n{run.stderr[-2000:]}")
-        with open(os.path.join(VENV, "ready"), "w") as f:
-            f.write(PYTHON_CLIENT + "\n")
+            raise RuntimeError(f"pip cannot install {requirement}:\n{run.stderr[-2000:]}")
+        with open(os.path.join(folder, "ready"), "w") as f:
+            f.write(requirement + "\n")
     return python
 
 
@@ -56,9 +57,10 @@ def _output(name, run):
     return run.stdout
 
 
-def with_python(bootstrap, topic, partition, isolation="read_uncommitted"):
+def with_python(bootstrap, topic, partition, isolation="read_uncommitted",
+                requirement=PYTHON_CLIENT):
     return _output("the Python client", subprocess.run(
-        [python_client(), "-c", READ_ALL, bootstrap, topic, str(partition), isolation],
+        [python_client(requirement), "-c", READ_ALL, bootstrap, topic, str(partition), isolation],
         capture_output=True, timeout=90))
 
 
