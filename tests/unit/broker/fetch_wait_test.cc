@@ -64,6 +64,12 @@ TEST_CASE("a long poll ends when its topic is deleted, written anew, or changes 
   SECTION("a mirror is done with it") {
     const TopicPtr topic = mirrored(broker, {{0, 0}});
     const Poll found = poll(broker, waiting_request(*topic, 2), 12, [&] {
+      std::vector<std::string> names = {"events"};
+      REQUIRE(broker
+                  .run([&] {
+                    return broker->mirror_target().set_desired_state(names, desired_stopped);
+                  })
+                  .has_value());
       REQUIRE(on_partition(broker, {topic->id, 0},
                            [](Partition& partition) -> Task<base::Result<void>> {
                              co_return partition.allow_writes();

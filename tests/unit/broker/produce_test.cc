@@ -60,6 +60,11 @@ TEST_CASE("which error a bad batch gets, and whether the log start is told") {
   refused(batch, ErrorCode::corrupt_message, -1);
   refused(batch_of({std::string(2000, 'x')}), ErrorCode::message_too_large, -1);
   refused({}, ErrorCode::invalid_record, -1);
+  ProduceRequest null = produce_request(*topic, 0, {});
+  null.topic_data[0].partition_data[0].records.null = true;  // Kafka 4.4.0 never answers that
+  CHECK(
+      client.call<ProduceResponse>(13, null).responses.at(0).partition_responses.at(0).error_code ==
+      number(ErrorCode::invalid_record));
   batch = batch_of({"a"});
   batch.insert(batch.end(), batch.begin(), batch.end());
   refused(batch, ErrorCode::invalid_record, -1);
