@@ -13,8 +13,8 @@ namespace protocol {
 namespace {
 
 constexpr std::size_t size_at = 8;
-constexpr std::size_t magic_at = 16;
-constexpr std::size_t attributes_at = 21;
+constexpr std::size_t produce_magic_at = 16;
+constexpr std::size_t produce_attributes_at = 21;
 constexpr std::int16_t transactional_bit = 0x10;
 
 // The next batch of any magic at the front of `bytes`, by its size and magic alone.
@@ -33,7 +33,7 @@ Front front_of(base::Bytes bytes) {
     return front;
   }
   if (bytes.size() < batch_magic_end) return front;
-  front.magic = load_be<std::uint8_t>(bytes.data() + magic_at);
+  front.magic = load_be<std::uint8_t>(bytes.data() + produce_magic_at);
   if (front.magic > 2) {
     front.fault =
         "there is no batch format " + std::to_string(static_cast<std::int8_t>(front.magic));
@@ -45,8 +45,8 @@ Front front_of(base::Bytes bytes) {
 }
 
 std::int16_t attributes_of(base::Bytes batch) {
-  if (batch.size() < attributes_at + sizeof(std::int16_t)) return 0;
-  return load_be<std::int16_t>(batch.data() + attributes_at);
+  if (batch.size() < produce_attributes_at + sizeof(std::int16_t)) return 0;
+  return load_be<std::int16_t>(batch.data() + produce_attributes_at);
 }
 
 ProduceError check_bytes(base::Bytes bytes, const ProduceRules& rules, BatchInfo& info) {

@@ -17,7 +17,7 @@ namespace {
 using protocol::ErrorCode;
 using protocol::ListOffsetsRequest;
 using protocol::ListOffsetsResponse;
-using PartitionAnswer = ListOffsetsResponse::Topic::Partition;
+using OffsetAnswer = ListOffsetsResponse::Topic::Partition;
 
 constexpr std::int64_t latest = -1;
 constexpr std::int64_t earliest = -2;
@@ -42,13 +42,13 @@ struct OffsetQuery {
   std::int64_t timestamp = 0;
   std::optional<base::LeaderEpoch> current_leader_epoch;
   Isolation isolation = Isolation::read_uncommitted;
-  PartitionAnswer* answer = nullptr;
+  OffsetAnswer* answer = nullptr;
 };
 
 base::Result<void> look_up(const Partition& partition, const OffsetQuery& item) {
   TRY_VOID(partition.check_leader_epoch(item.current_leader_epoch));
   const storage::Log& log = partition.log();
-  PartitionAnswer& answer = *item.answer;
+  OffsetAnswer& answer = *item.answer;
   const base::Offset end = partition.readable_end(item.isolation);
   std::optional<storage::TimestampOffset> found;
   switch (item.timestamp) {
@@ -93,7 +93,7 @@ Task<bool> look_up_on_shard(Shard& shard, std::vector<OffsetQuery> items) {
     }
     if (const auto done = look_up(*partition, item); done.has_error()) {
       const std::int32_t index = item.answer->partition_index;
-      *item.answer = PartitionAnswer();
+      *item.answer = OffsetAnswer();
       item.answer->partition_index = index;
       item.answer->error_code = number(done.error());
     }
@@ -146,7 +146,7 @@ std::vector<std::vector<OffsetQuery>> plan(Broker& broker, const Snapshot& catal
   std::vector<std::vector<OffsetQuery>> by_shard(broker.shard_count());
   for (const Named& one : named) {
     ListOffsetsResponse::Topic& to = message.topics[one.at_topic];
-    PartitionAnswer& answer = to.partitions.emplace_back();
+    OffsetAnswer& answer = to.partitions.emplace_back();
     answer.partition_index = one.index;
     const TopicPtr topic = catalog.find(to.name);
     if (!isolated) {

@@ -143,10 +143,10 @@ std::uint64_t try_produce(base::Buffer bytes, base::Random& random) {
   if (random.chance(30)) rules.timestamp_type = TimestampType::log_append_time;
   ProduceVerdict verdict = check_produce(bytes, rules);
   if (verdict.error != ProduceError::none) return 0;
-  auto rebuilt = prepare_produce(bytes, verdict, rules);
-  if (rebuilt.has_error()) return 0;
+  const PreparedBatch prepared = prepare_produce(bytes, verdict, rules);
+  if (prepared.error != ProduceError::none) return 0;
   // Whatever was accepted must now satisfy a leader without further change.
-  const base::Buffer& ready = *rebuilt ? **rebuilt : bytes;
+  const base::Buffer& ready = prepared.rebuilt ? *prepared.rebuilt : bytes;
   CHECK(verify_crc(ready).has_value());
   auto info = parse_batch(ready);
   CHECK(info.has_value() && info->record_count == info->next_offset());
