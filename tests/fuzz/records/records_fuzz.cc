@@ -141,6 +141,10 @@ std::uint64_t try_produce(base::Buffer bytes, base::Random& random) {
   rules.compacted = random.chance(50);
   if (random.chance(30)) rules.compression_type = static_cast<Codec>(random.below(5));
   if (random.chance(30)) rules.timestamp_type = TimestampType::log_append_time;
+  const ProduceShape shape = look_at_produce(bytes, true);
+  if (shape.error != ProduceError::none || shape.not_a_batch) return 0;
+  CHECK(shape.size_bytes <= bytes.size());
+  bytes.resize(shape.size_bytes);
   ProduceVerdict verdict = check_produce(bytes, rules);
   if (verdict.error != ProduceError::none) return 0;
   const PreparedBatch prepared = prepare_produce(bytes, verdict, rules);
