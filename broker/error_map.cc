@@ -80,6 +80,7 @@ ErrorCode from_storage(storage::StorageErrc error) {
     case StorageErrc::locked:
     case StorageErrc::wrong_cluster:
     case StorageErrc::not_found:
+    case StorageErrc::sync_failed:
       return ErrorCode::kafka_storage_error;
   }
   return ErrorCode::kafka_storage_error;

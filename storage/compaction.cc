@@ -90,7 +90,10 @@ base::Result<CleanedBatch> clean_batch(base::Bytes batch, const KeyOffsets& keys
   }
   if (result.records_dropped == 0 && !stamp) return result;
   if (stamp) options.delete_horizon_ms = rules.now_ms + rules.delete_retention_ms;
-  if (kept == 0) options.codec = protocol::Codec::none;
+  if (kept == 0) {
+    options.codec = protocol::Codec::none;
+    options.max_timestamp_ms = info.max_timestamp;  // by it a producer's entry ages
+  }
 
   TRY(auto again, protocol::RecordReader::open(batch));
   protocol::BatchBuilder builder(options);

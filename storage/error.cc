@@ -47,6 +47,8 @@ class Category final : public boost::system::error_category {
         return "not found";
       case StorageErrc::conflict:
         return "a compare of the transaction does not hold";
+      case StorageErrc::sync_failed:
+        return "the device did not confirm a sync";
     }
     return "unknown storage error";
   }

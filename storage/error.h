@@ -23,7 +23,8 @@ enum class StorageErrc {
   locked,         // another process holds the directory
   wrong_cluster,  // meta.properties belongs to another cluster or node
   not_found,
-  conflict,  // metadata transaction: a compare did not hold
+  conflict,     // metadata transaction: a compare did not hold
+  sync_failed,  // the device did not confirm a sync; what it was to keep may be lost
 };
 
 const boost::system::error_category& storage_category();

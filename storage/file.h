@@ -23,8 +23,8 @@ class File {
   virtual base::Result<void> pread(base::MutableBytes into, std::uint64_t position) const = 0;
   // Writes all of `bytes` or fails; after a failure what stands at `position` is unknown.
   virtual base::Result<void> pwrite(base::Bytes bytes, std::uint64_t position) = 0;
-  // fdatasync. After the first failure nothing written since the last success can be trusted: never
-  // "try again".
+  // fdatasync. Fails with sync_failed, whatever the system said: after the first failure nothing
+  // written since the last success can be trusted, so never "try again".
   virtual base::Result<void> sync() = 0;
   // Shorter or longer (with zeros); durable with the next sync(). Gives back what reserve() took
   // beyond `size`.
@@ -53,6 +53,7 @@ class FileSystem {
       const std::string& path) = 0;  // a directory and what is in it
   virtual base::Result<void> create_directory(
       const std::string& path) = 0;  // with parents; fine when it exists
+  // sync_failed likewise.
   virtual base::Result<void> sync_directory(const std::string& path) = 0;
   virtual base::Result<std::vector<std::string>> list(
       const std::string& path) = 0;  // names, sorted

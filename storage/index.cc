@@ -28,6 +28,7 @@ IndexFile::IndexFile(FileSystem& files, std::string path, std::size_t entry_byte
     : files_(files), path_(std::move(path)), entry_bytes_(entry_bytes) {}
 
 base::Result<void> IndexFile::open() {
+  aside_ = false;
   TRY(file_, files_.open(path_, OpenMode::read_write));
   TRY(auto bytes, file_->size());
   if (bytes % entry_bytes_ != 0) return StorageErrc::corrupt_file;
@@ -37,15 +38,33 @@ base::Result<void> IndexFile::open() {
 }
 
 base::Result<void> IndexFile::create() {
+  aside_ = false;
   TRY(file_, files_.open(path_, OpenMode::create));
   written_ = 0;
   pending_.clear();
   return {};
 }
 
+base::Result<void> IndexFile::create_aside() {
+  aside_ = true;
+  TRY(file_, files_.open(path_now(), OpenMode::create));
+  written_ = 0;
+  pending_.clear();
+  return {};
+}
+
+base::Result<void> IndexFile::commit() {
+  TRY_VOID(flush());
+  TRY(auto fresh, file());
+  TRY_VOID(fresh->sync());
+  TRY_VOID(files_.rename(path_now(), path_));
+  aside_ = false;
+  return {};
+}
+
 base::Result<std::shared_ptr<File>> IndexFile::file() const {
   if (!file_) {
-    TRY(file_, files_.open(path_, OpenMode::read_write));
+    TRY(file_, files_.open(path_now(), OpenMode::read_write));
   }
   return file_;
 }
@@ -132,9 +151,9 @@ base::Result<std::size_t> IndexFile::count_while(F holds) const {
 OffsetIndex::OffsetIndex(FileSystem& files, std::string path, base::Offset base)
     : entries_(files, std::move(path), offset_entry_bytes), base_(base) {}
 
-base::Result<void> OffsetIndex::create() {
+base::Result<void> OffsetIndex::create(bool aside) {
   last_.reset();
-  return entries_.create();
+  return aside ? entries_.create_aside() : entries_.create();
 }
 
 base::Result<void> OffsetIndex::open(std::uint64_t log_bytes) {
@@ -200,9 +219,9 @@ base::Result<void> OffsetIndex::truncate_to(base::Offset offset) {
 TimeIndex::TimeIndex(FileSystem& files, std::string path, base::Offset base)
     : entries_(files, std::move(path), time_entry_bytes), base_(base) {}
 
-base::Result<void> TimeIndex::create() {
+base::Result<void> TimeIndex::create(bool aside) {
   last_.reset();
-  return entries_.create();
+  return aside ? entries_.create_aside() : entries_.create();
 }
 
 base::Result<void> TimeIndex::open() {

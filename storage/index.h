@@ -31,6 +31,10 @@ class IndexFile {
   base::Result<void> open();
   // A new, empty file, also in place of an old one.
   base::Result<void> create();
+  // The same under a temporary name: the old file stays until commit() has made the new one durable
+  // and puts it in its place.
+  base::Result<void> create_aside();
+  base::Result<void> commit();
 
   std::size_t count() const { return written_ + pending_.size() / entry_bytes_; }
   void append(base::Bytes entry);
@@ -51,10 +55,13 @@ class IndexFile {
   void release() const { file_.reset(); }
 
  private:
+  std::string path_now() const { return aside_ ? path_ + ".tmp" : path_; }
+
   FileSystem& files_;
   std::string path_;
   std::size_t entry_bytes_;
   std::size_t written_ = 0;  // entries in the file
+  bool aside_ = false;
   base::Buffer pending_;
   mutable std::shared_ptr<File> file_;
 };
@@ -63,7 +70,7 @@ class OffsetIndex {
  public:
   OffsetIndex(FileSystem& files, std::string path, base::Offset base);
 
-  base::Result<void> create();
+  base::Result<void> create(bool aside = false);
   // corrupt_file when the last entry cannot be right for a log file of `log_bytes`.
   base::Result<void> open(std::uint64_t log_bytes);
 
@@ -96,7 +103,7 @@ class TimeIndex {
  public:
   TimeIndex(FileSystem& files, std::string path, base::Offset base);
 
-  base::Result<void> create();
+  base::Result<void> create(bool aside = false);
   base::Result<void> open();
 
   struct Entry {

@@ -52,6 +52,9 @@ Segment::Place SegmentedLog::place(std::int64_t now_ms) const {
 }
 
 base::Error SegmentedLog::go_offline(base::Error why) {
+  // What the kernel could not write it may have forgotten: a second sync would lie.
+  if (why == StorageErrc::sync_failed) sync_failed_ = true;
+  if (is_no_space(why)) why = StorageErrc::no_space;
   if (!offline_)
     base::logger("storage").error("log {} goes offline: {}", directory_, why.message());
   offline_ = why;
@@ -74,23 +77,21 @@ bool SegmentedLog::should_roll(const protocol::BatchInfo& next, std::uint64_t pe
   const std::size_t entries = std::min<std::size_t>(
       pending_batches, pending_bytes / std::max(config_.index_interval_bytes, 1u) + 1);
   if (segment.index_full(config_.segment_index_bytes, entries)) return true;
-  if (first_timestamp_ms && *first_timestamp_ms >= 0 && next.max_timestamp >= 0)
-    return next.max_timestamp - *first_timestamp_ms > config_.segment_ms;
+  if (first_timestamp_ms && *first_timestamp_ms >= 0)
+    return next.max_timestamp > *first_timestamp_ms &&
+           next.max_timestamp - *first_timestamp_ms > config_.segment_ms;
   return now_ms - segment.created_ms() > config_.segment_ms;
 }
 
 // Begins a new segment, for the batch `next` if there is one. Nothing is lost when it fails
 // half-way: the old segment stays the active one.
 base::Result<void> SegmentedLog::roll(const protocol::BatchInfo* next, std::int64_t now_ms) {
-  Offset base = log_end_;
-  if (next && next->last_offset - base > std::numeric_limits<std::int32_t>::max()) {
-    TRY_VOID(sync_now());
-    base = next->base_offset;
-    LogState state = state_.value_or(LogState{});
-    state.recovery_point = base;
-    state.log_start = log_start_;
-    state_ = state;
-    TRY_VOID(persist_state());
+  const bool far = next && next->last_offset - log_end_ > std::numeric_limits<std::int32_t>::max();
+  const Offset base = far ? next->base_offset : log_end_;
+  if (segments_.size() == 1 && !front_durable_) {
+    // Else a power cut might leave only the second one, and the log would seem to begin there.
+    TRY_VOID(files_.sync_directory(directory_));
+    front_durable_ = true;
   }
   TRY_VOID(write_snapshot(base, false));
   TRY(auto segment, Segment::create(place(now_ms), base));
@@ -100,16 +101,26 @@ base::Result<void> SegmentedLog::roll(const protocol::BatchInfo* next, std::int6
   active_dirty_ = true;
   directory_dirty_ = true;
   segments_.push_back(std::move(segment));
+  if (!far) return {};
+  // First the segment, durably, then the word that the gap before it is no loss. From then on the
+  // log ends behind the gap, with or without the batch.
+  TRY_VOID(sync_now());
+  if (!state_) state_.emplace();
+  state_->recovery_point = base;
+  state_->log_start = log_start_;
+  TRY_VOID(persist_state());
+  log_end_ = durable_end_ = base;
   return {};
 }
 
 // An empty log's only segment under another name: its first batch begins below it (a source whose
-// log start lies inside a batch), or too far above it.
+// log start lies inside a batch).
 base::Result<void> SegmentedLog::replace_empty(Offset base, std::int64_t now_ms) {
   CHECK(active().size_bytes() == 0);
   if (active().base() == base) return {};
   TRY(auto segment, Segment::create(place(now_ms), base));
   std::swap(segments_.back(), segment);
+  front_durable_ = false;
   directory_dirty_ = true;
   active_dirty_ = true;
   return segment->remove_files();
@@ -199,9 +210,10 @@ base::Result<void> SegmentedLog::maybe_roll(std::int64_t now_ms) {
 base::Result<void> SegmentedLog::reopen_after_error(std::int64_t now_ms) {
   if (!offline_) return {};
   if (sync_failed_) return StorageErrc::offline;
-  const std::optional<EpochCache::Entry> begun =
-      epochs_.entries().empty() ? std::nullopt : std::optional(epochs_.entries().back());
-  const Offset start = log_start_, end = log_end_;
+  const EpochCache epochs = epochs_;
+  const ProducerState producers = producers_;
+  const std::optional<LogState> state = state_;
+  const Offset start = log_start_, end = log_end_, durable = durable_end_;
   OpenOptions options;
   options.recovery_point = std::min(durable_end_, log_end_);
   options.log_start = log_start_;
@@ -215,12 +227,20 @@ base::Result<void> SegmentedLog::reopen_after_error(std::int64_t now_ms) {
   if (loaded.has_error()) {
     // The log stays offline, and goes on answering from what it knew.
     segments_ = std::move(segments);
+    epochs_ = epochs;
+    producers_ = producers;
+    state_ = state;
     log_start_ = start;
     log_end_ = end;
+    durable_end_ = durable;
     return go_offline(loaded.error());
   }
   offline_.reset();
-  if (begun && begun->start == log_end_ && epochs_.assign(begun->epoch, begun->start))
+  // Loading forgets what was begun at the end. This is no restart, so it is kept, unless a cut that
+  // was under way is to take it away.
+  const bool cut = state && (state->truncate_to || state->restart_at);
+  if (!cut && !epochs.entries().empty() && epochs.entries().back().start == log_end_ &&
+      epochs_.assign(epochs.entries().back().epoch, log_end_))
     epochs_dirty_ = true;
   if (start > log_start_ && start <= log_end_) return advance_log_start(start);
   return {};

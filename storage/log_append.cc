@@ -75,6 +75,7 @@ base::Result<ParsedBatches*> SegmentedLog::parse_verbatim(base::Bytes batches,
   while (it.next()) {
     const protocol::BatchInfo& info = it.info();
     TRY_VOID(accept_order(info, it.batch(), expected, parsed.infos.empty()));
+    if (info.last_offset >= log_end_limit) return StorageErrc::corrupt_batch;
     if (info.partition_leader_epoch) {
       if (*info.partition_leader_epoch > leader_epoch) return StorageErrc::epoch_above_leader;
       if (epoch && *info.partition_leader_epoch < *epoch) return StorageErrc::epoch_goes_back;
@@ -111,8 +112,7 @@ base::Result<AppendInfo> SegmentedLog::append_verbatim(base::Bytes batches,
     if (!first.base_offset_known()) {
       TRY(base, protocol::first_offset(batches.first(first.size_bytes)));
     }
-    const bool far = first.last_offset - active().base() > std::numeric_limits<std::int32_t>::max();
-    if (base < active().base() || far) {
+    if (base < active().base()) {
       auto replaced = replace_empty(base, now_ms);
       if (replaced.has_error()) return go_offline(replaced.error());
     }
@@ -252,8 +252,9 @@ base::Result<void> SegmentedLog::note_batch(const protocol::BatchInfo& info,
     epochs_dirty_ = true;  // entries of magic 0 and 1 carry no epoch: nothing is known from here on
   }
   auto completed = producers_.apply(info, control, now_ms_);
-  if (completed && completed->aborted) TRY_VOID(active().txn_index().append(*completed));
-  return {};
+  if (!completed || !completed->aborted) return {};
+  if (!active().txn_index().exists()) directory_dirty_ = true;  // for the name of the new file
+  return active().txn_index().append(*completed);
 }
 
 }  // namespace storage

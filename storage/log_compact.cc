@@ -21,22 +21,23 @@ double SegmentedLog::dirty_ratio() const {
   return total == 0 ? 0 : static_cast<double>(dirty) / static_cast<double>(total);
 }
 
-// Sealed segments that are durable and lie before every open transaction: so many.
+// Sealed segments that are durable and lie before every transaction that is open, or whose marker a
+// power cut could still take back: so many.
 std::size_t SegmentedLog::cleanable_segments() const {
-  const Offset bound = std::min(durable_end_, producers_.last_stable_offset(log_end_));
+  const Offset bound = producers_.decided_below(durable_end_);
   std::size_t n = 0;
   while (n + 1 < segments_.size() && segments_[n + 1]->base() <= bound) ++n;
   return n;
 }
 
-// Records of aborted transactions say nothing about their keys, and are left where they are.
-base::Result<std::vector<CompletedTransaction>> SegmentedLog::aborted_in(
-    std::size_t segments) const {
+// Records of aborted transactions say nothing about their keys, and are left where they are. Their
+// markers may lie in segments that are not cleaned.
+base::Result<std::vector<CompletedTransaction>> SegmentedLog::all_aborted() const {
   std::vector<CompletedTransaction> all;
-  for (std::size_t i = 0; i < segments; ++i) {
-    if (segments_[i]->txn_index().empty()) continue;
-    TRY(auto some, segments_[i]->txn_index().read_all());
-    segments_[i]->txn_index().entries().release();
+  for (const auto& segment : segments_) {
+    if (segment->txn_index().empty()) continue;
+    TRY(auto some, segment->txn_index().read_all());
+    if (segment.get() != &active()) segment->txn_index().entries().release();
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
@@ -47,7 +48,7 @@ base::Result<CompactionStats> SegmentedLog::compact(const CompactionLimits& limi
   CompactionStats stats;
   if (offline_) return StorageErrc::offline;
   std::size_t count = cleanable_segments();
-  TRY(auto aborted, aborted_in(count));
+  TRY(auto aborted, all_aborted());
   auto is_aborted = [&](const protocol::BatchInfo& info) {
     return info.transactional() &&
            std::any_of(aborted.begin(), aborted.end(), [&](const CompletedTransaction& one) {
@@ -119,30 +120,33 @@ base::Result<void> SegmentedLog::clean_segment(
 
 base::Result<void> SegmentedLog::replace_segment(std::size_t index, base::Bytes content) {
   const Offset base = segments_[index]->base();
-  const std::string log = segments_[index]->path(".log");
+  const std::string log = segments_[index]->path(".log"), cleaned = log + ".cleaned";
+  auto writing = [&]() -> base::Result<void> {
+    TRY(auto file, files_.open(cleaned, OpenMode::create));
+    TRY_VOID(file->pwrite(content, 0));
+    return file->sync();
+  };
+  auto written = writing();
+  if (written.has_error()) {
+    if (!is_no_space(written.error())) return go_offline(written.error());
+    (void)files_.remove(cleaned);  // the room is needed; what is left is removed at the next start
+    return StorageErrc::no_space;
+  }
+  // From here on the replacement is under way, and an error leaves it to the reopening of the log.
   auto replacing = [&]() -> base::Result<void> {
-    {
-      TRY(auto file, files_.open(log + ".cleaned", OpenMode::create));
-      TRY_VOID(file->pwrite(content, 0));
-      TRY_VOID(file->sync());
-    }
-    TRY_VOID(files_.rename(log + ".cleaned", log + ".swap"));
+    TRY_VOID(files_.rename(cleaned, log + ".swap"));
     TRY_VOID(files_.sync_directory(directory_));
-    segments_[index]->release();
-    return finish_swaps(files_, directory_);
+    TRY_VOID(finish_swaps(files_, directory_));
+    TRY(auto segment, Segment::open(place(now_ms_), base));
+    TRY_VOID(segment->txn_index().open());
+    TRY_VOID(segment->rebuild_indexes());
+    segment->release();
+    if (last_read_ == segments_[index].get()) last_read_ = nullptr;
+    segments_[index] = std::move(segment);
+    return {};
   };
   auto replaced = replacing();
-  if (replaced.has_error()) {
-    if (is_no_space(replaced.error())) return StorageErrc::no_space;  // only .cleaned was written
-    return go_offline(replaced.error());
-  }
-  if (last_read_ == segments_[index].get()) last_read_ = nullptr;
-  const bool transactions = !segments_[index]->txn_index().empty();
-  TRY(auto segment, Segment::open(place(now_ms_), base));
-  if (transactions) TRY_VOID(segment->txn_index().open());
-  TRY_VOID(segment->load_tail());
-  segment->release();
-  segments_[index] = std::move(segment);
+  if (replaced.has_error()) return go_offline(replaced.error());
   return {};
 }
 

@@ -99,6 +99,12 @@ class KafkaLogDirectory final : public LogDirectory {
   base::Result<void> write_identity();
   base::Result<OffsetCheckpoint> read_offsets(const char* name);
   base::Result<void> write_offsets();
+  base::Result<void> remove_directory(const std::string& topic, std::int32_t partition);
+  // With mutex_ held; the files follow with the next write_offsets().
+  void forget(const std::string& topic, std::int32_t partition) {
+    for (OffsetCheckpoint* offsets : {&recovery_points_, &log_starts_, &high_watermarks_})
+      if (offsets->erase({topic, partition}) > 0) files_lag_ = true;
+  }
 
   FileSystem& files_;
   std::string path_;
@@ -107,6 +113,7 @@ class KafkaLogDirectory final : public LogDirectory {
   std::shared_ptr<void> lock_;
   mutable std::mutex mutex_;  // logs are opened and deleted by the shards
   OffsetCheckpoint recovery_points_, log_starts_, high_watermarks_;
+  bool files_lag_ = false;  // the files still speak of logs that are gone
 };
 
 base::Result<void> KafkaLogDirectory::settle_identity(const LogDirectoryIdentity& expected) {
@@ -185,7 +192,8 @@ base::Result<std::vector<LogDirectory::Found>> KafkaLogDirectory::scan() {
   }
   std::lock_guard lock(mutex_);
   for (OffsetCheckpoint* offsets : {&recovery_points_, &log_starts_, &high_watermarks_})
-    std::erase_if(*offsets, [&](const auto& entry) { return !there.contains(entry.first); });
+    if (std::erase_if(*offsets, [&](const auto& one) { return !there.contains(one.first); }) > 0)
+      files_lag_ = true;
   return found;
 }
 
@@ -203,6 +211,12 @@ base::Result<std::unique_ptr<Log>> KafkaLogDirectory::open_log(
                                   stored->to_string(), topic_id.to_string());
     return StorageErrc::conflict;
   }
+  if (!there) {
+    // A new log must not inherit the recovery point of an earlier one of its name.
+    std::lock_guard lock(mutex_);
+    forget(topic, partition);
+    if (files_lag_) TRY_VOID(write_offsets());
+  }
   Log::OpenOptions options;
   options.now_ms = now_ms;
   options.reserve_bytes = reserve_bytes;
@@ -219,16 +233,21 @@ base::Result<std::unique_ptr<Log>> KafkaLogDirectory::open_log(
 
 base::Result<void> KafkaLogDirectory::delete_log(const std::string& topic, std::int32_t partition) {
   const std::string directory = log_path(topic, partition);
-  TRY(bool there, files_.exists(directory));
   {
     std::lock_guard lock(mutex_);
-    bool known = false;
-    for (OffsetCheckpoint* offsets : {&recovery_points_, &log_starts_, &high_watermarks_})
-      known = offsets->erase({topic, partition}) > 0 || known;
-    // A later topic of the same name must not inherit its recovery point.
-    if (known) TRY_VOID(write_offsets());
+    forget(topic, partition);
   }
-  if (!there) return {};
+  TRY(bool there, files_.exists(directory));
+  if (there) TRY_VOID(remove_directory(topic, partition));
+  // Not before: on a full disk deleting is what makes the room to write.
+  std::lock_guard lock(mutex_);
+  if (files_lag_) TRY_VOID(write_offsets());
+  return {};
+}
+
+base::Result<void> KafkaLogDirectory::remove_directory(const std::string& topic,
+                                                       std::int32_t partition) {
+  const std::string directory = log_path(topic, partition);
   const std::string suffix = "-" + std::to_string(partition) + "." +
                              base::to_hex(base::Random::from_system().uuid().bytes) +
                              std::string(delete_suffix);
@@ -243,7 +262,9 @@ base::Result<void> KafkaLogDirectory::delete_log(const std::string& topic, std::
 base::Result<void> KafkaLogDirectory::write_offsets() {
   TRY_VOID(files_.write_whole(at(recovery_point_file), base::as_bytes(to_text(recovery_points_))));
   TRY_VOID(files_.write_whole(at(log_start_file), base::as_bytes(to_text(log_starts_))));
-  return files_.write_whole(at(high_watermark_file), base::as_bytes(to_text(high_watermarks_)));
+  TRY_VOID(files_.write_whole(at(high_watermark_file), base::as_bytes(to_text(high_watermarks_))));
+  files_lag_ = false;
+  return {};
 }
 
 base::Result<void> KafkaLogDirectory::write_checkpoints(const std::vector<Checkpoint>& all) {

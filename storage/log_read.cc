@@ -75,7 +75,9 @@ base::Result<std::optional<TimestampOffset>> SegmentedLog::max_timestamp() const
   std::int64_t newest = -1;
   for (const auto& segment : segments_) {
     if (segment->size_bytes() == 0) continue;
-    TRY(auto largest, segment->max_timestamp_ms());
+    // Deleted records do not count.
+    TRY(auto largest, segment->base() < log_start_ ? segment->max_timestamp_from(log_start_)
+                                                   : segment->max_timestamp_ms());
     keep_open_only(*segment);
     if (largest <= newest) continue;
     best = segment.get();

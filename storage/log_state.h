@@ -8,6 +8,7 @@
 //   log_start 1000             the log start offset; the directory's checkpoint may be older
 //   truncate_to 1200           only while that is under way: it is done again when the log is
 //   restart_at 1200            opened, so that a crash in the middle leaves no half-cut log
+//   checksum 0a1b2c3d          CRC-32C of the lines above: a flipped digit must not cut a log
 #pragma once
 #include <optional>
 #include <string>

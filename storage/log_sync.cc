@@ -24,9 +24,11 @@ class LogSyncJob final : public SyncJob {
     data_synced = true;
     std::lock_guard lock(turn_->mutex);
     if (turn_->generation != generation) return {};
-    // Both speak of the data. The log start comes first: loading brings the epochs up to it.
-    if (state) TRY_VOID(write(log_state_file, *state));
+    // All speak of the data. The log start comes before the epochs, which loading brings up to it,
+    // and the recovery point after them: what is below it is not read again.
+    if (log_start) TRY_VOID(write(log_state_file, *log_start));
     if (epochs) TRY_VOID(write(epoch_file, *epochs));
+    if (state) TRY_VOID(write(log_state_file, *state));
     // Oldest first, one by one: whatever a power cut leaves is a log without a hole.
     for (const auto& segment : doomed) {
       TRY_VOID(segment->remove_files());
@@ -39,7 +41,7 @@ class LogSyncJob final : public SyncJob {
 
   std::vector<std::shared_ptr<File>> to_sync;
   bool sync_directory = false;
-  std::optional<std::string> epochs, state;
+  std::optional<std::string> log_start, epochs, state;
   std::vector<std::unique_ptr<Segment>> doomed;
   Offset end = 0;
   std::uint64_t generation = 0;
@@ -67,12 +69,13 @@ std::unique_ptr<LogSyncJob> SegmentedLog::make_job() {
   job->to_sync = std::exchange(dirty_files_, {});
   if (active_dirty_) {
     if (auto log = active().file()) job->to_sync.push_back(*log);
-    if (!active().txn_index().empty())
+    if (active().txn_index().exists())
       if (auto index = active().txn_index().entries().file()) job->to_sync.push_back(*index);
   }
   job->sync_directory = directory_dirty_;
   if (epochs_dirty_) job->epochs = epochs_.to_text();
   if (state_ && (state_dirty_ || sealed_some)) {
+    if (state_dirty_ && epochs_dirty_) job->log_start = state_->to_text();
     LogState state = *state_;
     state.recovery_point = log_end_;
     job->state = state.to_text();
@@ -90,24 +93,25 @@ std::unique_ptr<SyncJob> SegmentedLog::begin_sync() {
       !state_dirty_ && doomed_.empty())
     return nullptr;
   job_out_ = true;
-  return make_job();
+  auto job = make_job();
+  files_out_ = job->to_sync;
+  return job;
 }
 
 base::Result<void> SegmentedLog::finish_sync(const SyncJob& job, base::Result<void> outcome) {
   CHECK(job_out_);
   job_out_ = false;
+  files_out_.clear();
   // The job was made by begin_sync; it is const for others only.
   return settle(const_cast<LogSyncJob&>(static_cast<const LogSyncJob&>(job)), outcome);
 }
 
 base::Result<void> SegmentedLog::settle(LogSyncJob& job, base::Result<void> outcome) {
-  if (outcome.has_error() && !(job.data_synced && is_no_space(outcome.error()))) {
-    // What the kernel could not write it may have forgotten: a second sync would lie.
-    sync_failed_ = true;
+  if (outcome.has_error() && !(job.data_synced && is_no_space(outcome.error())))
     return go_offline(outcome.error());
-  }
-  if (!job.small_files_written) {
-    // A full disk, or a truncation came in between: all that is done again next time.
+  if (!job.small_files_written || job.generation != turn_->generation) {
+    // A full disk, or the log was cut meanwhile and may have grown again: what the job knows of the
+    // log is old, so all that is done again next time.
     active_dirty_ = true;
     epochs_dirty_ = epochs_dirty_ || job.epochs.has_value();
     state_dirty_ = state_dirty_ || job.state.has_value();
@@ -119,14 +123,21 @@ base::Result<void> SegmentedLog::settle(LogSyncJob& job, base::Result<void> outc
     if (outcome.has_error()) return StorageErrc::no_space;
     return {};
   }
+  if (job.sync_directory) front_durable_ = true;
   if (state_ && job.state) state_->recovery_point = job.end;
   durable_end_ = std::max(durable_end_, job.end);
   return {};
 }
 
-// A sync on the owner's thread, for what must be durable on return.
+// A sync on the owner's thread, for what must be durable on return: also what a job has taken over
+// that still runs, and that will leave the small files alone from now on.
 base::Result<void> SegmentedLog::sync_now() {
   begin_turn();
+  if (job_out_) {
+    dirty_files_.insert(dirty_files_.end(), files_out_.begin(), files_out_.end());
+    active_dirty_ = directory_dirty_ = epochs_dirty_ = true;
+    state_dirty_ = state_.has_value();
+  }
   auto job = make_job();
   auto outcome = job->run();
   return settle(*job, outcome);

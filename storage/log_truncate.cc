@@ -2,6 +2,7 @@
 // process ends in the middle, so the steps need no order among themselves.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "protocol/base/check.h"
 #include "protocol/base/log.h"
@@ -9,6 +10,14 @@
 #include "storage/segmented_log.h"
 
 namespace storage {
+
+// Writes down what is going to be done. If that fails nothing was begun.
+base::Result<void> SegmentedLog::intend(LogState intention) {
+  const std::optional<LogState> before = std::exchange(state_, intention);
+  auto written = persist_state();
+  if (written.has_error()) state_ = before;
+  return written;
+}
 
 // Writes the state file now; jobs under way will leave it alone.
 base::Result<void> SegmentedLog::persist_state() {
@@ -25,16 +34,17 @@ base::Result<void> SegmentedLog::truncate_to(Offset offset) {
   if (offset < log_start_) return restart_at(offset);
   if (offset == log_end_) {
     // No byte to cut, but epochs may have been begun here that belong to the history cut off.
-    if (!epochs_.truncate_to(offset)) return {};
-    epochs_dirty_ = true;
+    TRY_VOID(settle_epochs());
+    if (!epochs_dirty_) return {};
     return sync_now();
   }
+  durable_end_ = std::min(durable_end_, offset);  // nobody vouches for what is to go
   auto truncating = [&]() -> base::Result<void> {
-    if (!state_) state_.emplace();
-    state_->recovery_point = std::min(durable_end_, offset);
-    state_->log_start = log_start_;
-    state_->truncate_to = offset;
-    TRY_VOID(persist_state());
+    LogState intention;
+    intention.recovery_point = durable_end_;
+    intention.log_start = log_start_;
+    intention.truncate_to = offset;
+    TRY_VOID(intend(intention));
     TRY_VOID(perform_truncation(offset));
     state_->truncate_to.reset();
     state_->recovery_point = log_end_;
@@ -49,30 +59,36 @@ base::Result<void> SegmentedLog::truncate_to(Offset offset) {
 
 // On return everything that is left is durable.
 base::Result<void> SegmentedLog::perform_truncation(Offset offset) {
-  std::size_t at = segment_index(offset);
   std::optional<Segment::Found> cut;
-  for (; at < segments_.size() && !cut; ++at) {
-    TRY(cut, segments_[at]->find(offset));
+  std::size_t found = 0;
+  for (std::size_t i = segment_index(offset); i < segments_.size() && !cut; ++i) {
+    TRY(cut, segments_[i]->find(offset));
+    found = i;
   }
-  if (cut) {
-    --at;
-    const bool whole = cut->position == 0 && at > 0;  // the segment before ends where this begins
+  if (cut || log_end_ > offset) {
+    // A segment that would lose its first batch goes as a whole, and so does an empty one that
+    // begins behind a gap; the log then ends with the segment before.
+    const bool inside = cut && (cut->position > 0 || found == 0);
+    std::size_t keep = inside ? found + 1 : cut ? found : segments_.size();
+    while (!inside && keep > 1 && segments_[keep - 1]->size_bytes() == 0 &&
+           segments_[keep - 1]->base() > offset)
+      --keep;
     last_read_ = nullptr;
-    while (segments_.size() > (whole ? at : at + 1)) {
+    while (segments_.size() > keep) {
       TRY_VOID(segments_.back()->remove_files());
       segments_.pop_back();
     }
     Segment::Tail tail;
-    if (whole) {
-      TRY(tail, active().load_tail());
-    } else {
+    if (inside) {
       TRY(tail, active().truncate(cut->position, offset));
+    } else {
+      TRY(tail, active().load_tail());
     }
     log_end_ = tail.end;
     TRY_VOID(remove_snapshots(log_end_));
     TRY_VOID(load_producers(std::numeric_limits<Offset>::max()));
   }
-  if (epochs_.truncate_to(std::min(offset, log_end_))) epochs_dirty_ = true;
+  TRY_VOID(settle_epochs());
   durable_end_ = std::min(durable_end_, log_end_);
   cleaned_to_ = std::min(cleaned_to_, active().base());
   active_dirty_ = directory_dirty_ = true;
@@ -82,16 +98,17 @@ base::Result<void> SegmentedLog::perform_truncation(Offset offset) {
 base::Result<void> SegmentedLog::restart_at(Offset offset) {
   CHECK(!closed_);
   if (offline_) return StorageErrc::offline;
+  if (offset < 0 || offset > log_end_limit) return StorageErrc::offset_out_of_range;
   if (empty() && log_end_ == offset && log_start_ == offset && active().base() == offset &&
       epochs_.entries().empty())
     return {};
   base::logger("storage").info("log {} is emptied and begins anew at {}", directory_, offset);
+  durable_end_ = std::min(durable_end_, offset);
   auto restarting = [&]() -> base::Result<void> {
-    if (!state_) state_.emplace();
-    state_->recovery_point = state_->log_start = offset;
-    state_->truncate_to.reset();
-    state_->restart_at = offset;
-    TRY_VOID(persist_state());
+    LogState intention;
+    intention.recovery_point = intention.log_start = offset;
+    intention.restart_at = offset;
+    TRY_VOID(intend(intention));
     TRY_VOID(perform_restart(offset));
     state_->restart_at.reset();
     return persist_state();

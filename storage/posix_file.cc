@@ -61,9 +61,9 @@ class PosixFile final : public File {
   base::Result<void> sync() override {
     // fdatasync need not write a size that only became smaller.
     bool whole = truncated_.exchange(false);
-    if ((whole ? ::fsync(descriptor_) : ::fdatasync(descriptor_)) != 0)
-      return failed("sync", path_);
-    return {};
+    if ((whole ? ::fsync(descriptor_) : ::fdatasync(descriptor_)) == 0) return {};
+    failed("sync", path_);
+    return StorageErrc::sync_failed;
   }
 
   base::Result<void> truncate(std::uint64_t size) override {
@@ -136,7 +136,10 @@ class PosixFileSystem final : public FileSystem {
     int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return failed("opening", path);
     base::Result<void> outcome;
-    if (::fsync(descriptor) != 0) outcome = failed("sync", path);
+    if (::fsync(descriptor) != 0) {
+      failed("sync", path);
+      outcome = StorageErrc::sync_failed;
+    }
     ::close(descriptor);
     return outcome;
   }

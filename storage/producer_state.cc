@@ -137,8 +137,13 @@ std::optional<CompletedTransaction> ProducerState::apply_marker(
 
 base::Offset ProducerState::last_stable_offset(base::Offset high_watermark) {
   while (!completed_.empty() && completed_.front().marker < high_watermark) completed_.pop_front();
-  base::Offset stable = high_watermark;
-  for (const Undecided& one : completed_) stable = std::min(stable, one.first);
+  return decided_below(high_watermark);
+}
+
+base::Offset ProducerState::decided_below(base::Offset offset) const {
+  base::Offset stable = offset;
+  for (const Undecided& one : completed_)
+    if (one.marker >= offset) stable = std::min(stable, one.first);
   if (!open_.empty()) stable = std::min(stable, open_.begin()->first);
   return stable;
 }
@@ -200,7 +205,9 @@ base::Result<ProducerState> ProducerState::decode_snapshot(base::Bytes content) 
   at += snapshot_header_bytes;
   ProducerState state;
   for (std::int32_t i = 0; i < count; ++i, at += snapshot_entry_bytes) {
-    Producer& producer = state.producers_[protocol::load_be<std::int64_t>(at)];
+    auto [entry, fresh] = state.producers_.try_emplace(protocol::load_be<std::int64_t>(at));
+    if (!fresh) return StorageErrc::corrupt_file;
+    Producer& producer = entry->second;
     const auto epoch = protocol::load_be<std::int16_t>(at + 8);
     if (epoch >= 0) producer.epoch = epoch;
     const auto last_sequence = protocol::load_be<std::int32_t>(at + 10);
@@ -216,7 +223,7 @@ base::Result<ProducerState> ProducerState::decode_snapshot(base::Bytes content) 
     const auto first = protocol::load_be<std::int64_t>(at + 38);
     if (first >= 0) {
       producer.transaction_first_offset = first;
-      state.open_[first] = protocol::load_be<std::int64_t>(at);
+      if (!state.open_.emplace(first, entry->first).second) return StorageErrc::corrupt_file;
     }
   }
   return state;

@@ -68,6 +68,8 @@ class ProducerState {
   // Everything below is decided: neither in an open transaction nor in one whose marker is not
   // below the high watermark. Not above the high watermark, which must not fall between calls.
   base::Offset last_stable_offset(base::Offset high_watermark);
+  // The same, of an offset that says nothing about the high watermark.
+  base::Offset decided_below(base::Offset offset) const;
   // In the order of their first offsets.
   std::vector<std::pair<base::ProducerId, const Producer*>> open_transactions() const;
 

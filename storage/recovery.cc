@@ -28,6 +28,7 @@ std::optional<Offset> base_of(const std::string& name) {
     if (c < '0' || c > '9' || base > (none - 9) / 10) return std::nullopt;
     base = base * 10 + (c - '0');
   }
+  if (base > log_end_limit) return std::nullopt;
   return base;
 }
 
@@ -70,6 +71,7 @@ base::Result<void> SegmentedLog::prepare_directory() {
 
 base::Result<void> SegmentedLog::load_state(const OpenOptions& options) {
   state_.reset();
+  gaps_until_ = 0;
   auto content = files_.read_whole(path(log_state_file));
   if (content) {
     auto state = LogState::parse(base::as_text(*content));
@@ -81,17 +83,21 @@ base::Result<void> SegmentedLog::load_state(const OpenOptions& options) {
                                     path(log_state_file));
       state_.emplace();
       state_->log_start = options.log_start.value_or(0);
+      state_dirty_ = true;
+      gaps_until_ = options.recovery_point;
     }
   } else if (!missing(content.error())) {
     return content.error();
   }
   log_start_ = state_ ? state_->log_start : options.log_start.value_or(0);
+  if (log_start_ < 0 || log_start_ > log_end_limit) return StorageErrc::corrupt_file;
   return {};
 }
 
 base::Result<void> SegmentedLog::load(const OpenOptions& options) {
   now_ms_ = options.now_ms;
   dirty_files_.clear();
+  front_durable_ = false;
   active_dirty_ = directory_dirty_ = epochs_dirty_ = state_dirty_ = false;
   TRY_VOID(prepare_directory());
   TRY_VOID(load_state(options));
@@ -103,12 +109,22 @@ base::Result<void> SegmentedLog::load(const OpenOptions& options) {
   TRY_VOID(finish_swaps(files_, directory_));
   TRY(auto listing, list_directory());
   for (const std::string& name : listing.removable) TRY_VOID(files_.remove(path(name.c_str())));
-  if (listing.segments.empty()) return begin_empty();
+  if (listing.segments.empty()) {
+    TRY_VOID(begin_empty());
+    if (state_ && state_->truncate_to) {
+      state_->truncate_to.reset();  // nothing is left to cut, and what comes must not be
+      TRY_VOID(persist_state());
+    }
+    return lower_recovery_point(options.recovery_point);
+  }
   TRY_VOID(open_segments(listing));
   TRY_VOID(load_segments(options));
   TRY_VOID(load_producers(rebuild_txns_from_));
   TRY_VOID(drop_below_start());
-  active().release();
+  // What was removed must not come back after the log has grown again: a snapshot of another
+  // history would be believed.
+  if (directory_dirty_) TRY_VOID(files_.sync_directory(directory_));
+  directory_dirty_ = false;
   if (state_ && state_->truncate_to) {
     TRY_VOID(perform_truncation(*state_->truncate_to));
     state_->truncate_to.reset();
@@ -122,8 +138,36 @@ base::Result<void> SegmentedLog::load(const OpenOptions& options) {
     return restart_at(start);
   }
   log_start_ = std::max(log_start_, segments_.front()->base());
-  advance_epochs_start();
+  TRY_VOID(settle_epochs());
+  // Before anybody hears that all is durable: below the recovery point nothing is read again.
+  if (epochs_dirty_ && epochs_.entries() != epochs_read_) {
+    const std::string text = epochs_.to_text();
+    std::lock_guard lock(turn_->mutex);
+    TRY_VOID(files_.write_whole(path(epoch_file), base::as_bytes(text)));
+  }
+  epochs_dirty_ = false;
+  epochs_read_ = {};
+  TRY_VOID(lower_recovery_point(options.recovery_point));
   durable_end_ = log_end_;
+  active().release();
+  return {};
+}
+
+// After loading and cutting epochs speak of batches that are there: one that was begun without a
+// batch is forgotten, as by Kafka. Of a log whose records were all deleted the last batch may still
+// be in the file.
+base::Result<void> SegmentedLog::settle_epochs() {
+  if (epochs_.truncate_to(log_end_)) epochs_dirty_ = true;
+  if (log_start_ < log_end_) {
+    advance_epochs_start();
+    return {};
+  }
+  TRY(auto tail, active().load_tail());
+  EpochCache settled;
+  if (tail.last_epoch) settled.assign(*tail.last_epoch, log_end_);
+  if (settled.entries() == epochs_.entries()) return {};
+  epochs_ = std::move(settled);
+  epochs_dirty_ = true;
   return {};
 }
 
@@ -155,15 +199,14 @@ base::Result<void> SegmentedLog::open_segments(const Listing& listing) {
 
 base::Result<void> SegmentedLog::load_segments(const OpenOptions& options) {
   TRY_VOID(load_epochs());
-  Offset recovery_point = options.recovery_point;
-  if (state_) recovery_point = std::min(recovery_point, state_->recovery_point);
+  // The log's own file is always true; the directory's checkpoint may speak of what was cut off.
+  Offset recovery_point = state_ ? state_->recovery_point : options.recovery_point;
+  gaps_until_ = std::max(gaps_until_, recovery_point);
   bool recovered = !options.clean_shutdown;
-  std::optional<LeaderEpoch> last_epoch;
   if (options.clean_shutdown) {
     auto tail = active().load_tail();
     if (tail) {
       log_end_ = tail->end;
-      last_epoch = tail->last_epoch;
     } else if (tail.error().category() == boost::system::system_category()) {
       return tail.error();
     } else {
@@ -172,19 +215,28 @@ base::Result<void> SegmentedLog::load_segments(const OpenOptions& options) {
       recovery_point = active().base();
     }
   }
-  if (recovered) {
-    TRY_VOID(recover(recovery_point));
-  }
-  if (epochs_.truncate_to(log_end_)) epochs_dirty_ = true;
-  // Of a log whose records were all deleted the last epoch begins at the log end, as one does that
-  // was begun without a batch; only that of the last batch is kept.
-  if (last_epoch && log_start_ >= log_end_ && epochs_.assign(*last_epoch, log_end_))
-    epochs_dirty_ = true;
+  if (recovered) return recover(recovery_point);
   return {};
 }
 
+// A recovery point above the log end would vouch for what is still to be written there.
+base::Result<void> SegmentedLog::lower_recovery_point(Offset told) {
+  if ((state_ ? state_->recovery_point : told) <= log_end_) return {};
+  if (!state_) state_.emplace();
+  state_->recovery_point = log_end_;
+  state_->log_start = log_start_;
+  return persist_state();
+}
+
 base::Result<void> SegmentedLog::recover(Offset recovery_point) {
-  std::size_t first = segment_index(recovery_point);
+  const std::size_t first = segment_index(recovery_point);
+  // Just after a roll the recovery point vouches for the records of the segment before, but not yet
+  // for its indexes.
+  if (first > 0 && segments_[first]->base() == recovery_point) {
+    rebuild_txns_from_ = std::min(rebuild_txns_from_, segments_[first - 1]->base());
+    TRY_VOID(segments_[first - 1]->rebuild_indexes());
+    segments_[first - 1]->release();
+  }
   TRY_VOID(recover_from(first, recovery_point));
   if (log_end_ < recovery_point && first > 0) {
     // Then the recovery point does not speak of this log, and says nothing about what is below.
@@ -200,23 +252,34 @@ base::Result<void> SegmentedLog::recover_from(std::size_t first, Offset recovery
   if (epochs_.truncate_to(segments_[first]->base())) epochs_dirty_ = true;
   std::size_t keep = first;
   std::uint64_t cut_bytes = 0;
+  log_end_ = segments_[first]->base();
   while (cut_bytes == 0 && keep < segments_.size()) {
     Segment& segment = *segments_[keep];
-    if (keep > first && segment.base() != log_end_) break;  // something is missing in between
+    // Otherwise something is missing in between.
+    const bool follows =
+        segment.base() == log_end_ || (segment.base() > log_end_ && segment.base() <= gaps_until_);
+    if (!follows) break;
     log_end_ = segment.base();
     ++keep;
     TRY(cut_bytes, recover_segment(segment, recovery_point));
-    TRY(auto file, segment.file());
-    TRY_VOID(file->sync());
-    if (keep < segments_.size()) segment.release();
+    if (cut_bytes > 0 || log_end_ > recovery_point) {
+      TRY(auto file, segment.file());
+      TRY_VOID(file->sync());
+      directory_dirty_ = true;  // its name may not be durable either
+    }
+    if (keep == segments_.size()) break;
+    // From now on nobody looks whether the indexes of a sealed segment are whole.
+    TRY_VOID(segment.sync_indexes());
+    segment.release();
   }
   for (std::size_t i = segments_.size(); i > keep; --i) {
     base::logger("storage").warn("log {} ends at {}: the segment at {} lies behind that",
                                  directory_, log_end_, segments_[i - 1]->base());
     TRY_VOID(segments_[i - 1]->remove_files());
     segments_.pop_back();
+    directory_dirty_ = true;
   }
-  return files_.sync_directory(directory_);
+  return {};
 }
 
 // Reads a segment, leaves log_end_ at its end, and cuts off what is no batch: so many bytes.
@@ -255,11 +318,13 @@ base::Result<std::uint64_t> SegmentedLog::recover_segment(Segment& segment, Offs
 
 base::Result<void> SegmentedLog::load_epochs() {
   epochs_.clear();
+  epochs_read_ = {};
   auto content = files_.read_whole(path(epoch_file));
   if (content) {
     auto parsed = EpochCache::parse(base::as_text(*content));
     if (parsed) {
       epochs_ = std::move(*parsed);
+      epochs_read_ = epochs_.entries();
       return {};
     }
   } else if (!missing(content.error())) {
@@ -296,6 +361,7 @@ base::Result<Offset> SegmentedLog::load_snapshot(Offset at_most) {
                         std::binary_search(listing.segments.begin(), listing.segments.end(), *it);
     if (*it > log_end_) {
       TRY_VOID(files_.remove(name));
+      directory_dirty_ = true;
       continue;
     }
     if (!found && *it <= at_most) {
@@ -326,14 +392,33 @@ base::Result<void> SegmentedLog::load_producers(Offset rebuild_txns_from) {
   producers_checked_ms_ = now_ms_;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     Segment& segment = *segments_[i];
+    const bool sealed = i + 1 < segments_.size();
     const bool rebuild = segment.base() >= rebuild_txns_from;
-    if (rebuild) TRY_VOID(segment.txn_index().remove());
-    const bool needed = i + 1 == segments_.size() || segments_[i + 1]->base() > from;
+    if (rebuild) {
+      directory_dirty_ = directory_dirty_ || segment.txn_index().exists();
+      TRY_VOID(segment.txn_index().remove());
+    }
+    const bool needed = !sealed || segments_[i + 1]->base() > from;
+    if (needed && i > 0 && segment.base() > from) TRY_VOID(renew_snapshot(segment.base()));
     if (!needed || segment.size_bytes() == 0 || from >= log_end_) continue;
     TRY_VOID(replay_producers(segment, from, rebuild));
-    if (i + 1 < segments_.size()) segment.release();
+    if (!sealed) continue;
+    if (rebuild && !segment.txn_index().empty()) {
+      TRY(auto transactions, segment.txn_index().entries().file());
+      TRY_VOID(transactions->sync());
+      directory_dirty_ = true;
+    }
+    segment.release();
   }
   return {};
+}
+
+// A segment without a good snapshot would lose what the ones before tell, once they are deleted.
+base::Result<void> SegmentedLog::renew_snapshot(Offset base) {
+  auto content = files_.read_whole(segment_path(directory_, base, ".snapshot"));
+  if (content && *content == producers_.encode_snapshot()) return {};
+  if (content.has_error() && !missing(content.error())) return content.error();
+  return write_snapshot(base, true);
 }
 
 base::Result<void> SegmentedLog::replay_producers(Segment& segment, Offset from, bool write_txns) {
@@ -367,14 +452,12 @@ base::Result<void> SegmentedLog::replay_producers(Segment& segment, Offset from,
 }
 
 base::Result<void> SegmentedLog::drop_below_start() {
-  bool dropped = false;
   while (segments_.size() > 1 && segments_[1]->base() <= log_start_) {
     TRY_VOID(segments_.front()->remove_files());
     segments_.erase(segments_.begin());
-    dropped = true;
+    directory_dirty_ = true;
   }
-  if (!dropped) return {};
-  return files_.sync_directory(directory_);
+  return {};
 }
 
 }  // namespace storage

@@ -23,6 +23,11 @@ base::Error as_storage_error(base::Error error) {
   return ours ? error : make_error_code(StorageErrc::corrupt_batch);
 }
 
+// Not a disk that fails, and not the log itself: then a fresh index helps.
+bool index_at_fault(base::Error error) {
+  return error == StorageErrc::corrupt_file || error == StorageErrc::short_read;
+}
+
 }  // namespace
 
 std::string segment_path(const std::string& directory, base::Offset base, const char* suffix) {
@@ -83,13 +88,19 @@ void Segment::release() {
 
 base::Result<void> Segment::ensure_indexes() {
   if (indexes_ready_) return {};
-  auto offsets = offset_index_.open(size_bytes_);
-  auto times = time_index_.open();
-  if (offsets && times) {
-    indexes_ready_ = true;
-    return {};
+  if (!rebuild_due_) {
+    auto opened = offset_index_.open(size_bytes_);
+    if (opened) opened = time_index_.open();
+    if (opened) {
+      indexes_ready_ = true;
+      return {};
+    }
+    if (!index_at_fault(opened.error()) &&
+        opened.error() != boost::system::errc::no_such_file_or_directory)
+      return opened.error();
+    base::logger("storage").warn("indexes of {} are missing or wrong and are rebuilt",
+                                 path(".log"));
   }
-  base::logger("storage").warn("indexes of {} are missing or wrong and are rebuilt", path(".log"));
   return rebuild_indexes();
 }
 
@@ -102,22 +113,26 @@ bool Segment::in_order(const protocol::BatchInfo& info, base::Offset end) const 
 base::Result<Segment::Tail> Segment::load_tail() {
   TRY_VOID(ensure_indexes());
   auto tail = try_load_tail();
-  if (tail) return tail;
+  if (tail || indexes_rebuilt_ || tail.error().category() == boost::system::system_category())
+    return tail;
   TRY_VOID(rebuild_indexes());
   return try_load_tail();
 }
 
 base::Result<Segment::Tail> Segment::try_load_tail() {
-  std::uint64_t position = 0;
+  tail_loaded_ = false;
+  const auto indexed = offset_index_.last();
+  if (time_index_.last()) TRY_VOID(verify(*time_index_.last()));
   max_timestamp_ = time_index_.last().value_or(TimeIndex::Entry{-1, base_});
-  if (offset_index_.last()) position = offset_index_.last()->position;
   bytes_since_index_ = 0;
   Tail tail;
   tail.end = base_;
   TRY(auto log, file());
-  HeaderScanner scanner(*log, position, size_bytes_);
-  while (scanner.next()) {
+  HeaderScanner scanner(*log, indexed ? indexed->position : 0, size_bytes_);
+  for (bool first = true; scanner.next(); first = false) {
     if (!in_order(scanner.info(), tail.end)) return StorageErrc::corrupt_batch;
+    if (first && indexed && scanner.info().last_offset > indexed->offset)
+      return StorageErrc::corrupt_file;
     tail.end = scanner.info().next_offset();
     tail.last_epoch = scanner.info().partition_leader_epoch;
     bytes_since_index_ += scanner.info().size_bytes;
@@ -125,6 +140,8 @@ base::Result<Segment::Tail> Segment::try_load_tail() {
       max_timestamp_ = {scanner.info().max_timestamp, scanner.info().last_offset};
   }
   if (scanner.error()) return as_storage_error(scanner.error());
+  // The last entry speaks of a batch that is there; those to come will lie behind it.
+  if (indexed && indexed->offset >= tail.end) return StorageErrc::corrupt_file;
   tail.max_timestamp_ms = max_timestamp_.timestamp_ms;
   tail_loaded_ = true;
   return tail;
@@ -138,7 +155,8 @@ void Segment::reserve_for(std::uint64_t bytes) {
 }
 
 base::Result<void> Segment::append(base::Bytes bytes, std::span<const protocol::BatchInfo> infos) {
-  CHECK(tail_loaded_ && size_bytes_ + bytes.size() <= segment_bytes_limit);
+  CHECK(size_bytes_ + bytes.size() <= segment_bytes_limit);
+  if (!tail_loaded_) TRY_VOID(load_tail());
   TRY(auto log, file());
   reserve_for(bytes.size());
   TRY_VOID(log->pwrite(bytes, size_bytes_));
@@ -170,11 +188,8 @@ base::Result<void> Segment::drop_rest() {
 base::Result<std::optional<Segment::Found>> Segment::find(base::Offset target) {
   TRY_VOID(ensure_indexes());
   auto position = offset_index_.lookup(target);
-  if (position) {
-    auto found = find_from(target, *position, *position != 0);
-    if (found) return found;
-  }
-  // The index led astray, or the log is damaged; a fresh index tells which.
+  auto found = position ? find_from(target, *position, *position != 0) : position.error();
+  if (found || indexes_rebuilt_ || !index_at_fault(found.error())) return found;
   base::logger("storage").warn("index of {} leads astray and is rebuilt", path(".log"));
   TRY_VOID(rebuild_indexes());
   TRY(auto again, offset_index_.lookup(target));
@@ -187,27 +202,55 @@ base::Result<std::optional<Segment::Found>> Segment::find_from(base::Offset targ
   std::optional<Found> found;
   TRY(auto log, file());
   HeaderScanner scanner(*log, position, size_bytes_);
-  for (bool first = true; scanner.next(); first = false) {
+  bool first = from_index;
+  for (; scanner.next(); first = false) {
     const protocol::BatchInfo& info = scanner.info();
     // An index entry promises a batch that ends at or below what was looked for.
-    if (first && from_index && info.last_offset > target) return StorageErrc::corrupt_file;
+    if (first && info.last_offset > target) return StorageErrc::corrupt_file;
     if (info.last_offset >= target) {
       found = Found{info, scanner.position()};
       return found;
     }
   }
+  // ... and one that is there at all.
+  if (first && (!scanner.error() || scanner.error().category() == protocol::batch_category()))
+    return StorageErrc::corrupt_file;
   if (!scanner.error()) return found;
   base::logger("storage").error("{} at {}: {}", path(".log"), scanner.next_position(),
                                 scanner.error().message());
   return as_storage_error(scanner.error());
 }
 
+// A time index entry must be true of the batch that it names; corrupt_file if not.
+base::Result<void> Segment::verify(const TimeIndex::Entry& entry) {
+  TRY(auto position, offset_index_.lookup(entry.offset));
+  TRY(auto found, find_from(entry.offset, position, position != 0));
+  const bool holds = found && found->info.base_offset <= entry.offset &&
+                     found->info.max_timestamp == entry.timestamp_ms;
+  if (!holds) return StorageErrc::corrupt_file;
+  return {};
+}
+
+// Up to the batch of the entry that this gives nothing is newer than `timestamp_ms`.
+base::Result<std::optional<TimeIndex::Entry>> Segment::time_entry(std::int64_t timestamp_ms) {
+  TRY_VOID(ensure_indexes());
+  for (;;) {
+    TRY(auto entry, time_index_.lookup(timestamp_ms));
+    if (!entry) return entry;
+    const auto verified = verify(*entry);
+    if (verified && entry->timestamp_ms <= timestamp_ms) return entry;
+    if (verified.has_error() && verified.error().category() == boost::system::system_category())
+      return verified.error();
+    if (indexes_rebuilt_) return std::optional<TimeIndex::Entry>();  // look from the beginning
+    base::logger("storage").warn("time index of {} leads astray and is rebuilt", path(".log"));
+    TRY_VOID(rebuild_indexes());
+  }
+}
+
 base::Result<std::optional<Segment::Hit>> Segment::find_timestamp(std::int64_t timestamp_ms,
                                                                   base::Offset from) {
   std::optional<Hit> hit;
-  TRY_VOID(ensure_indexes());
-  // Up to the batch of this entry nothing is newer than it, so the search begins there.
-  TRY(auto entry, time_index_.lookup(timestamp_ms));
+  TRY(auto entry, time_entry(timestamp_ms));
   TRY(auto start, find(entry ? std::max(from, entry->offset) : from));
   if (!start) return hit;
   TRY(auto log, file());
@@ -235,6 +278,29 @@ base::Result<std::int64_t> Segment::max_timestamp_ms() {
     TRY_VOID(load_tail());
   }
   return max_timestamp_.timestamp_ms;
+}
+
+base::Result<std::int64_t> Segment::max_timestamp_from(base::Offset from) {
+  std::int64_t newest = -1;
+  TRY(auto start, find(from));
+  if (!start) return newest;
+  TRY(auto log, file());
+  HeaderScanner scanner(*log, start->position, size_bytes_);
+  while (scanner.next()) {
+    if (scanner.info().base_offset >= from) {
+      newest = std::max(newest, scanner.info().max_timestamp);
+      continue;
+    }
+    TRY(auto batch, read_batch(*log, scanner.position(), scanner.info()));
+    auto records = protocol::RecordReader::open(batch);
+    if (records.has_error()) return as_storage_error(records.error());
+    protocol::Record record;
+    while (records->next(record))
+      if (record.offset >= from) newest = std::max(newest, record.timestamp);
+    if (records->error()) return as_storage_error(records->error());
+  }
+  if (scanner.error()) return as_storage_error(scanner.error());
+  return newest;
 }
 
 base::Result<std::optional<std::int64_t>> Segment::rolling_timestamp_ms() {
@@ -269,7 +335,7 @@ base::Result<void> Segment::seal(std::vector<std::shared_ptr<File>>& to_sync) {
     TRY(auto times, time_index_.entries().file());
     to_sync.push_back(offsets);
     to_sync.push_back(times);
-    if (!txn_index_.empty()) {
+    if (txn_index_.exists()) {
       TRY(auto transactions, txn_index_.entries().file());
       to_sync.push_back(transactions);
     }
@@ -294,19 +360,24 @@ base::Result<Segment::Tail> Segment::truncate(std::uint64_t position, base::Offs
 
 base::Result<void> Segment::rebuild_indexes() {
   TRY(auto log, file());
-  TRY_VOID(begin_rebuild());
+  TRY_VOID(begin_rebuild(true));
   HeaderScanner scanner(*log, 0, size_bytes_);
   while (scanner.next() && rebuild_add(scanner.info(), scanner.position())) {
   }
   // What lies behind damage is not reachable; reading there will say so.
   if (scanner.error() && scanner.error().category() != protocol::batch_category())
     return scanner.error();
-  return end_rebuild(size_bytes_);
+  TRY_VOID(end_rebuild(size_bytes_));
+  indexes_rebuilt_ = true;
+  return {};
 }
 
-base::Result<void> Segment::begin_rebuild() {
-  TRY_VOID(offset_index_.create());
-  TRY_VOID(time_index_.create());
+base::Result<void> Segment::begin_rebuild(bool aside) {
+  indexes_ready_ = tail_loaded_ = false;
+  rebuild_due_ = true;
+  rebuilds_aside_ = aside;
+  TRY_VOID(offset_index_.create(aside));
+  TRY_VOID(time_index_.create(aside));
   bytes_since_index_ = 0;
   max_timestamp_ = {-1, base_};
   rebuilt_end_ = base_;
@@ -328,10 +399,22 @@ base::Result<void> Segment::rebuild_add(const protocol::BatchInfo& info, std::ui
 
 base::Result<void> Segment::end_rebuild(std::uint64_t size_bytes) {
   size_bytes_ = size_bytes;
-  TRY_VOID(offset_index_.entries().flush());
-  TRY_VOID(time_index_.entries().flush());
+  for (IndexFile* index : {&offset_index_.entries(), &time_index_.entries()}) {
+    if (rebuilds_aside_)
+      TRY_VOID(index->commit());
+    else
+      TRY_VOID(index->flush());
+  }
   indexes_ready_ = tail_loaded_ = true;
+  rebuild_due_ = false;
   return {};
+}
+
+base::Result<void> Segment::sync_indexes() {
+  TRY(auto offsets, offset_index_.entries().file());
+  TRY_VOID(offsets->sync());
+  TRY(auto times, time_index_.entries().file());
+  return times->sync();
 }
 
 base::Result<void> Segment::remove_files() {

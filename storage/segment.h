@@ -6,6 +6,7 @@
 // batch.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,8 @@ namespace storage {
 
 // A file position is an int32 in the index.
 constexpr std::uint64_t segment_bytes_limit = 0x7fffffff;
+// No log reaches beyond: a relative offset can be added to any base below without overflow.
+constexpr base::Offset log_end_limit = std::numeric_limits<base::Offset>::max() - (1ll << 32);
 
 // `<directory>/%020d<suffix>`
 std::string segment_path(const std::string& directory, base::Offset base, const char* suffix);
@@ -85,6 +88,8 @@ class Segment {
   };
   base::Result<std::optional<Hit>> find_timestamp(std::int64_t timestamp_ms, base::Offset from);
   base::Result<std::int64_t> max_timestamp_ms();
+  // Of the records from `from` on.
+  base::Result<std::int64_t> max_timestamp_from(base::Offset from);
   // What time-based rolling counts from: the largest timestamp of the first batch.
   base::Result<std::optional<std::int64_t>> rolling_timestamp_ms();
 
@@ -96,12 +101,15 @@ class Segment {
   base::Result<void> flush_indexes(bool all);
   // Cuts at the batch at `position`, the first one that reaches `offset`, and syncs.
   base::Result<Tail> truncate(std::uint64_t position, base::Offset offset);
-  // Makes both indexes from the .log file.
+  // Makes both indexes from the .log file, durably and as one step: a segment below the recovery
+  // point is not looked at after a crash, so a half-made index would be believed.
   base::Result<void> rebuild_indexes();
-  // The same while the caller reads the batches: begin, one call per batch, end.
-  base::Result<void> begin_rebuild();
+  // The same in place and not synced, while the caller reads the batches, for a recovery that a
+  // crash makes begin again: begin, one call per batch, end.
+  base::Result<void> begin_rebuild() { return begin_rebuild(false); }
   base::Result<void> rebuild_add(const protocol::BatchInfo& info, std::uint64_t position);
   base::Result<void> end_rebuild(std::uint64_t size_bytes);
+  base::Result<void> sync_indexes();
 
   base::Result<void> remove_files();
   // Gives back the descriptor of the .log file until the next use.
@@ -113,8 +121,11 @@ class Segment {
 
  private:
   Segment(const Place& place, base::Offset base);
+  base::Result<void> begin_rebuild(bool aside);
   base::Result<void> ensure_indexes();
   base::Result<Tail> try_load_tail();
+  base::Result<void> verify(const TimeIndex::Entry& entry);
+  base::Result<std::optional<TimeIndex::Entry>> time_entry(std::int64_t timestamp_ms);
   bool in_order(const protocol::BatchInfo& info, base::Offset end) const;
   base::Result<std::optional<Found>> find_from(base::Offset target, std::uint32_t position,
                                                bool from_index);
@@ -134,6 +145,9 @@ class Segment {
   TimeIndex time_index_;
   TxnIndex txn_index_;
   bool indexes_ready_ = false;
+  bool indexes_rebuilt_ = false;  // what still seems wrong with them is the log's damage
+  bool rebuild_due_ = false;      // one was begun and did not end
+  bool rebuilds_aside_ = false;
   bool tail_loaded_ = false;
   std::uint64_t bytes_since_index_ = 0;
   base::Offset rebuilt_end_ = 0;           // while indexes are rebuilt

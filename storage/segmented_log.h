@@ -4,8 +4,9 @@
 // Facts that the parts share:
 //   - A new segment is named by the log end at its creation, so a segment begins where the one
 //     before ends, whatever gaps the batches have. After a crash a segment above the recovery point
-//     that does not is known to lack something before it, and is cut off. The exception (a gap that
-//     a 32-bit relative offset cannot span) is made durable before the new segment is created.
+//     that does not is known to lack something before it, and is cut off. The exception is a gap
+//     that a 32-bit relative offset cannot span: the recovery point in log-state moves to the new
+//     segment before anything is written there, and the log then ends behind the gap.
 //   - What must be written when data becomes durable (epoch file, log state, removal of segments
 //     below the log start) is done by the SyncJob, after the data, on the disk thread. `turn_`
 //     orders it with truncations, which run on the owner's thread.
@@ -123,6 +124,7 @@ class SegmentedLog final : public Log {
                                                           AppendOrigin origin) const;
 
   // log_truncate.cc
+  base::Result<void> intend(LogState intention);
   base::Result<void> persist_state();
   base::Result<void> perform_truncation(Offset offset);
   base::Result<void> perform_restart(Offset offset);
@@ -136,7 +138,7 @@ class SegmentedLog final : public Log {
 
   // log_compact.cc
   std::size_t cleanable_segments() const;
-  base::Result<std::vector<CompletedTransaction>> aborted_in(std::size_t segments) const;
+  base::Result<std::vector<CompletedTransaction>> all_aborted() const;
   base::Result<void> clean_segment(
       std::size_t index, const KeyOffsets& keys,
       const std::function<bool(const protocol::BatchInfo&)>& is_aborted,
@@ -156,11 +158,14 @@ class SegmentedLog final : public Log {
   base::Result<void> begin_empty();
   base::Result<void> open_segments(const Listing& listing);
   base::Result<void> load_segments(const OpenOptions& options);
+  base::Result<void> lower_recovery_point(Offset told);
   base::Result<void> recover(Offset recovery_point);
   base::Result<void> recover_from(std::size_t first, Offset recovery_point);
   base::Result<std::uint64_t> recover_segment(Segment& segment, Offset recovery_point);
   base::Result<void> load_epochs();
+  base::Result<void> settle_epochs();
   base::Result<void> load_producers(Offset rebuild_txns_from);
+  base::Result<void> renew_snapshot(Offset base);
   base::Result<Offset> load_snapshot(Offset at_most);
   base::Result<void> replay_producers(Segment& segment, Offset from, bool write_txns);
   base::Result<void> drop_below_start();
@@ -172,6 +177,7 @@ class SegmentedLog final : public Log {
   std::int64_t now_ms_;  // the latest time that a call told
 
   std::vector<std::unique_ptr<Segment>> segments_;  // never empty once loaded; the last is active
+  bool front_durable_ = false;  // known: a power cut leaves the name of the first one
   Offset log_start_ = 0, log_end_ = 0, durable_end_ = 0;
   EpochCache epochs_;
   mutable ProducerState producers_;
@@ -187,15 +193,19 @@ class SegmentedLog final : public Log {
   bool active_dirty_ = false, directory_dirty_ = false, epochs_dirty_ = false, state_dirty_ = false;
   std::vector<std::unique_ptr<Segment>> doomed_;  // below the log start, oldest first
   bool job_out_ = false;
+  std::vector<std::shared_ptr<File>> files_out_;  // that it syncs
   std::shared_ptr<DiskTurn> turn_ = std::make_shared<DiskTurn>();
 
   // Of the file system, as asked last.
   std::uint64_t free_bytes_ = 0, appended_since_asked_ = 0;
   std::optional<std::int64_t> asked_ms_;
 
-  Offset cleaned_to_ = 0;         // segments below were compacted
-  Offset rebuild_txns_from_ = 0;  // while loading: .txnindex files are made anew from here on
-  mutable Segment* last_read_ = nullptr;  // a sealed one whose descriptor is open
+  Offset cleaned_to_ = 0;  // segments below were compacted
+  // While loading.
+  Offset rebuild_txns_from_ = 0;                // .txnindex files are made anew from here on
+  Offset gaps_until_ = 0;                       // below, a hole between segments is no crash's work
+  std::vector<EpochCache::Entry> epochs_read_;  // as in the file
+  mutable Segment* last_read_ = nullptr;        // a sealed one whose descriptor is open
 };
 
 }  // namespace storage

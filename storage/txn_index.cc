@@ -10,6 +10,8 @@ namespace storage {
 namespace {
 
 constexpr std::size_t entry_bytes = 34;
+// It is read as a whole. More do not fit into a segment: each has a marker there.
+constexpr std::size_t entries_max = std::size_t{1} << 25;
 
 }  // namespace
 
@@ -20,6 +22,7 @@ base::Result<void> TxnIndex::open() {
   TRY(there_, files_.exists(entries_.path()));
   if (!there_) return {};
   TRY_VOID(entries_.open());
+  if (entries_.count() > entries_max) return StorageErrc::corrupt_file;
   TRY(auto all, read_all());
   base::Offset before = -1;
   for (const CompletedTransaction& one : all) {

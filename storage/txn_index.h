@@ -21,6 +21,7 @@ class TxnIndex {
   // Removes entries whose marker is at or above `offset`.
   base::Result<void> truncate_to(base::Offset offset);
   base::Result<void> remove();
+  bool exists() const { return there_; }
   bool empty() const { return entries_.count() == 0; }
   IndexFile& entries() { return entries_; }
 

@@ -50,7 +50,11 @@ class FaultFile final : public storage::File {
   }
 
   base::Result<void> sync() override {
-    if (auto error = files_.begin(DiskCall::sync, path_)) return error;
+    if (files_.begin(DiskCall::sync, path_)) {
+      inode_->sync_failed = true;
+      return storage::StorageErrc::sync_failed;
+    }
+    if (inode_->sync_failed || (files_.lost_sync && files_.lost_sync(path_))) return {};
     inode_->synced = inode_->written;
     return {};
   }
@@ -169,9 +173,14 @@ base::Result<void> FaultFileSystem::create_directory(const std::string& path) {
 }
 
 base::Result<void> FaultFileSystem::sync_directory(const std::string& path) {
-  if (auto error = begin(DiskCall::sync_directory, path)) return error;
+  const base::Error error = begin(DiskCall::sync_directory, path);
   auto it = directories_.find(path);
+  if (error) {
+    if (it != directories_.end()) it->second.sync_failed = true;
+    return storage::StorageErrc::sync_failed;
+  }
   if (it == directories_.end()) return {};  // above what the test uses
+  if (it->second.sync_failed || (lost_sync && lost_sync(path))) return {};
   it->second.synced = it->second.written;
   it->second.changes.clear();
   return {};
@@ -227,6 +236,7 @@ void FaultFileSystem::cut_file(Inode& inode) {
                 left.begin() + static_cast<std::ptrdiff_t>(at));
   }
   inode.written = inode.synced = left;
+  inode.sync_failed = false;
 }
 
 void FaultFileSystem::cut_directory(Directory& directory) {
@@ -247,6 +257,7 @@ void FaultFileSystem::cut_directory(Directory& directory) {
   }
   directory.written = directory.synced = left;
   directory.changes.clear();
+  directory.sync_failed = false;
 }
 
 void FaultFileSystem::power_cut() {

@@ -24,12 +24,18 @@ class FaultFileSystem final : public storage::FileSystem {
   ~FaultFileSystem() override;
 
   // Asked before each call; an error makes it fail. A failing write leaves a random prefix behind.
+  // Whatever the error, a failing sync says sync_failed, and as with a real kernel that forgets
+  // what it could not write, later syncs of that file or directory succeed and keep nothing.
   std::function<base::Error(DiskCall, const std::string& path)> fault;
+  // True for a file or directory whose syncs are reported done and not made: what a test of power
+  // cuts must notice.
+  std::function<bool(const std::string& path)> lost_sync;
   // So many bytes fit in all files; writes beyond fail with ENOSPC after a random prefix.
   std::uint64_t capacity_bytes = std::uint64_t{1} << 40;
 
   // After so many more changing calls everything fails, without effect, until power_cut().
   void die_after(std::uint64_t calls) { calls_left_ = calls; }
+  void live_on() { calls_left_.reset(); }
   bool dead() const { return calls_left_ && *calls_left_ == 0; }
   // The machine starts again with what the disk kept. All files opened before are void.
   void power_cut();
@@ -56,6 +62,7 @@ class FaultFileSystem final : public storage::FileSystem {
   friend class FaultFile;
   struct Inode {
     base::Buffer written, synced;
+    bool sync_failed = false;
   };
   struct Change {                  // of one directory, not yet synced
     std::string name, from;        // `from`: renamed
@@ -64,6 +71,7 @@ class FaultFileSystem final : public storage::FileSystem {
   struct Directory {
     std::map<std::string, std::shared_ptr<Inode>> written, synced;
     std::vector<Change> changes;
+    bool sync_failed = false;
   };
 
   base::Error begin(DiskCall call, const std::string& path);

@@ -46,7 +46,10 @@ base::Buffer make_marker(base::Offset base, base::LeaderEpoch epoch, base::Produ
 base::Buffer make_reset(base::Offset base, base::LeaderEpoch epoch);
 base::Buffer join(const std::vector<base::Buffer>& parts);
 
-// Everything from `from` on as read() gives it, slice by slice.
+// Everything from `from` on as read() gives it, slice by slice. The first tells what a reader
+// stumbles over: an error, or corrupt_batch if the slices are no batches in order.
+base::Result<base::Buffer> try_read_all(const storage::Log& log, base::Offset from,
+                                        std::uint32_t max_bytes = 1 << 20);
 base::Buffer read_all(const storage::Log& log, base::Offset from,
                       std::uint32_t max_bytes = 1 << 20);
 base::Buffer read_slice(const storage::FileSlice& slice);
@@ -66,7 +69,7 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-// SEEDS in the environment times `by_default`, for long runs by hand.
-std::uint64_t seeds(std::uint64_t by_default);
+// 0, 1, ... so many. By hand: SEEDS in the environment times as many, or only SEED.
+std::vector<std::uint64_t> seeds(std::uint64_t count);
 
 }  // namespace storage_test

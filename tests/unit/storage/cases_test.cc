@@ -1,4 +1,5 @@
 // Single cases that have cost others data, by the name of what went wrong.
+#include <cerrno>
 #include <limits>
 
 #include "protocol/base/check.h"
@@ -119,7 +120,9 @@ TEST_CASE("B02: missing or damaged indexes are rebuilt") {
       REQUIRE(one->first_base == from / 2 * 2);
     }
     CHECK(read_all(*log, 0) == all);
-    if (kind != 4) CHECK(log->offset_for_timestamp(1300).value()->offset == 60);
+    for (int i = 0; i < 60; ++i)
+      REQUIRE(log->offset_for_timestamp(1000 + i * 10).value()->offset == i * 2);
+    REQUIRE(log->max_timestamp().value()->offset == 119);
   }
 }
 
@@ -162,6 +165,61 @@ TEST_CASE("B10: truncation to the very end removes epochs begun there") {
   CHECK(base::as_text(files.content(directory + "/leader-epoch-checkpoint")) == "0\n1\n1 0\n");
 }
 
+TEST_CASE("B12: what a log answers for each epoch, also after a restart") {
+  FaultFileSystem files(1);
+  auto log = open(files);
+  REQUIRE(log->append_verbatim(make_batch({.base = 0, .count = 10, .epoch = 1}), 9, 0));
+  REQUIRE(log->append_verbatim(make_batch({.base = 10, .count = 15, .epoch = 3}), 9, 0));
+  for (const char* state : {"live", "after a crash", "after a clean end"}) {
+    INFO(state);
+    auto end = [&](base::LeaderEpoch epoch) {
+      auto found = log->end_offset_for(epoch);
+      return found ? std::pair(found->epoch, found->end_offset)
+                   : std::pair(base::LeaderEpoch{-1}, base::Offset{-1});
+    };
+    CHECK(end(0) == std::pair(0, base::Offset{0}));
+    CHECK(end(1) == std::pair(1, base::Offset{10}));
+    CHECK(end(2) == std::pair(1, base::Offset{10}));
+    CHECK(end(3) == std::pair(3, base::Offset{25}));
+    CHECK(end(4) == std::pair(-1, base::Offset{-1}));
+    const bool clean = state == std::string("after a crash");
+    if (clean) REQUIRE(log->close());
+    log = open(files, {}, clean);
+  }
+}
+
+TEST_CASE("epochs over a restart: those of batches stay, one begun without a batch goes") {
+  FaultFileSystem files(1);
+  for (bool clean : {true, false}) {
+    INFO("clean " << clean);
+    auto log = open(files);
+    REQUIRE(log->restart_at(0));
+    REQUIRE(log->append_verbatim(make_batch({.base = 0, .count = 5, .epoch = 1}), 1, 0));
+    REQUIRE(log->begin_epoch(6));
+    if (clean) REQUIRE(log->close());
+    log = open(files, {}, clean);
+    CHECK(log->last_epoch() == 1);
+    // All records deleted: the batch in the file still tells, with no other file to help.
+    REQUIRE(log->advance_log_start(5));
+    REQUIRE(sync(*log));
+    REQUIRE(log->begin_epoch(7));
+    if (clean) REQUIRE(log->close());
+    REQUIRE(files.remove(directory + "/leader-epoch-checkpoint"));
+    log = open(files, {}, clean);
+    CHECK(log->last_epoch() == 1);
+    CHECK(log->epochs().front().end_offset == 5);
+    // Nor is there a batch any more.
+    REQUIRE(log->maybe_roll(std::int64_t{1} << 50));
+    REQUIRE(log->advance_log_start(5));
+    CHECK(log->last_epoch() == 1);
+    if (clean) REQUIRE(log->close());
+    log = open(files, {}, clean);
+    CHECK(log->size_bytes() == 0);
+    CHECK_FALSE(log->last_epoch());
+    CHECK(log->log_start() == 5);
+  }
+}
+
 TEST_CASE("B20: offsets that a 32-bit relative one cannot span") {
   FaultFileSystem files(1);
   const base::Buffer low = make_batch({.base = 0, .count = 3}),
@@ -189,9 +247,51 @@ TEST_CASE("B20: the first batch of an empty log may be far away") {
   auto log = open(files);
   const base::Buffer high = make_batch({.base = 5'000'000'000, .count = 2});
   REQUIRE(log->append_verbatim(high, 0, 0));
-  CHECK(log->segment_count() == 1);
+  // The empty segment stays: by it Kafka's loader, and ours, know that the log begins at 0.
+  CHECK(log->segment_count() == 2);
   CHECK(read_all(*log, 0) == high);
-  CHECK(read_all(*open(files), 0).empty() == false);
+  log = open(files);
+  CHECK(log->log_start() == 0);
+  CHECK(read_all(*log, 0) == high);
+}
+
+TEST_CASE("B20: the batch behind a far gap was not written") {
+  FaultFileSystem files(1);
+  auto log = open(files);
+  const base::Buffer low = make_batch({.base = 0, .count = 3});
+  REQUIRE(log->append_verbatim(low, 0, 0));
+  files.fault = [](DiskCall call, const std::string& path) {
+    const bool new_segment = path.ends_with("3000000000.log");
+    return call == DiskCall::write && new_segment
+               ? base::Error(EIO, boost::system::system_category())
+               : base::Error{};
+  };
+  CHECK(log->append_verbatim(make_batch({.base = 3'000'000'000}), 0, 0).has_error());
+  files.fault = nullptr;
+  REQUIRE(log->reopen_after_error(0));
+  // The gap is known, and the log goes on behind it.
+  CHECK(log->log_end() == 3'000'000'000);
+  base::Buffer own = make_batch({.base = 0});
+  CHECK(log->append_as_leader(own, 0, 0, storage::AppendOrigin::client)->first_offset ==
+        3'000'000'000);
+  log = open(files);
+  CHECK(log->log_end() == 3'000'000'001);
+  CHECK(read_all(*log, 0) == join({low, own}));
+  REQUIRE(log->truncate_to(3'000'000'000));
+  CHECK(log->log_end() == 3);
+
+  files.fault = [](DiskCall call, const std::string& path) {
+    return call == DiskCall::write && path.ends_with("6000000000.log")
+               ? base::Error(ENOSPC, boost::system::system_category())
+               : base::Error{};
+  };
+  CHECK(log->append_verbatim(make_batch({.base = 6'000'000'000}), 0, 0).error() ==
+        StorageErrc::no_space);
+  files.fault = nullptr;
+  CHECK(log->log_end() == 6'000'000'000);
+  REQUIRE(log->truncate_to(100));  // no batch reaches so far, but an empty segment does
+  CHECK(log->log_end() == 3);
+  CHECK(read_all(*log, 0) == low);
 }
 
 TEST_CASE("B24: timestamps that go back, and extreme ones") {

@@ -1,6 +1,7 @@
 // Compaction by key: what a reader from the beginning ends up with does not change.
 #include "storage/compaction.h"
 
+#include <cerrno>
 #include <map>
 
 #include "protocol/record.h"
@@ -86,7 +87,7 @@ storage::CompactionLimits limits(std::int64_t now) {
 }  // namespace
 
 TEST_CASE("random keys: the same last values, the same offsets, the same log end (B18)") {
-  for (std::uint64_t seed = 0; seed < seeds(30); ++seed) {
+  for (const std::uint64_t seed : seeds(30)) {
     INFO("seed " << seed);
     base::Random random(seed);
     FaultFileSystem files(seed);
@@ -141,26 +142,84 @@ TEST_CASE("a tombstone stays for delete.retention.ms after the first cleaning") 
 }
 
 TEST_CASE("B14: a user's key equal to a marker's does not touch markers") {
+  for (const auto result :
+       {protocol::TransactionResult::abort, protocol::TransactionResult::commit}) {
+    const bool abort = result == protocol::TransactionResult::abort;
+    INFO("abort " << abort);
+    FaultFileSystem files(1);
+    auto log = open(files);
+    // Version 0, type 0 or 1, as in a marker's key.
+    const std::string marker_key = {'\0', '\0', '\0', abort ? '\0' : '\1'};
+    REQUIRE(log->append_verbatim(
+        make_batch({.base = 0, .count = 2, .producer = 3, .sequence = 0, .transactional = true}), 0,
+        0));
+    REQUIRE(log->append_verbatim(make_marker(2, 0, 3, 0, result), 0, 0));
+    REQUIRE(log->append_verbatim(keyed_batch(3, {{marker_key, "user"}}), 0, 0));
+    REQUIRE(log->append_verbatim(keyed_batch(4, {{marker_key, std::string(700, 'x')}}), 0, 0));
+    REQUIRE(log->append_verbatim(keyed_batch(5, {{"z", std::string(700, 'x')}}), 0, 0));
+    REQUIRE(sync(*log));
+    REQUIRE(log->aborted_transactions(0, 6)->size() == (abort ? 1u : 0u));
+    auto stats = log->compact(limits(0));
+    REQUIRE(stats);
+    CHECK(stats->records_dropped == 1);
+    for (bool reopened : {false, true}) {
+      if (reopened) log = open(files);
+      const Content content = content_of(*log);
+      CHECK(content.controls == 1);
+      CHECK(content.keys.contains(0));  // an aborted transaction is left alone
+      CHECK_FALSE(content.keys.contains(3));
+      CHECK(log->aborted_transactions(0, 6)->size() == (abort ? 1u : 0u));
+      CHECK(log->last_stable_offset(6) == 6);
+    }
+  }
+}
+
+TEST_CASE("an aborted record does not outdate a committed one, wherever the marker lies") {
   FaultFileSystem files(1);
   auto log = open(files);
-  const std::string abort_key(4, '\0');
-  REQUIRE(log->append_verbatim(
-      make_batch({.base = 0, .count = 2, .producer = 3, .sequence = 0, .transactional = true}), 0,
-      0));
-  REQUIRE(log->append_verbatim(make_marker(2, 0, 3, 0, protocol::TransactionResult::abort), 0, 0));
-  REQUIRE(log->append_verbatim(keyed_batch(3, {{abort_key, "user"}}), 0, 0));
-  REQUIRE(log->append_verbatim(keyed_batch(4, {{abort_key, std::string(700, 'x')}}), 0, 0));
-  REQUIRE(log->append_verbatim(keyed_batch(5, {{"z", std::string(700, 'x')}}), 0, 0));
+  auto transactional = [&](base::Offset at) {
+    return make_batch(
+        {.base = at, .value_bytes = 700, .producer = 3, .sequence = 0, .transactional = true});
+  };
+  // make_batch's keys are k<offset>: this is the committed value of the key that is aborted later.
+  REQUIRE(log->append_verbatim(keyed_batch(0, {{"k1", "committed"}}), 0, 0));
+  REQUIRE(log->append_verbatim(transactional(1), 0, 0));
+  REQUIRE(log->append_verbatim(keyed_batch(2, {{"z", std::string(700, 'x')}}), 0, 0));
   REQUIRE(sync(*log));
-  const auto aborted = log->aborted_transactions(0, 6).value();
-  REQUIRE(aborted.size() == 1);
-  auto stats = log->compact(limits(0));
-  REQUIRE(stats);
-  CHECK(stats->records_dropped == 1);
-  const Content content = content_of(*log);
-  CHECK(content.controls == 1);
-  CHECK(content.keys.contains(0));  // of the aborted transaction: left alone
-  CHECK(log->aborted_transactions(0, 6)->size() == 1);
+  REQUIRE(log->segment_count() == 3);
+  // Open: nothing from its first offset on is touched.
+  REQUIRE(log->compact(limits(0)));
+  CHECK(content_of(*log).keys.contains(0));
+  // Decided in the active segment, but a power cut could still take the marker back.
+  REQUIRE(log->append_verbatim(make_marker(3, 0, 3, 0, protocol::TransactionResult::abort), 0, 0));
+  REQUIRE(log->compact(limits(0)));
+  CHECK(log->dirty_ratio() > 0);
+  REQUIRE(sync(*log));
+  REQUIRE(log->compact(limits(0)));
+  CHECK(log->dirty_ratio() == 0);
+  CHECK(content_of(*log).keys.contains(0));
+  CHECK(content_of(*log).keys.contains(1));
+}
+
+TEST_CASE("B18: one key a thousand times and its tombstone: the log end stays") {
+  FaultFileSystem files(1);
+  auto log = open(files);
+  for (int i = 0; i < 1000; ++i)
+    REQUIRE(log->append_verbatim(keyed_batch(i, {{"same", std::to_string(i)}}), 0, 0));
+  REQUIRE(log->append_verbatim(keyed_batch(1000, {{"same", std::nullopt}}), 0, 0));
+  REQUIRE(log->maybe_roll(std::int64_t{1} << 50));
+  REQUIRE(sync(*log));
+  REQUIRE(log->compact(limits(0)));
+  REQUIRE(log->compact(limits(retention_ms)));
+  CHECK(content_of(*log).keys.empty());
+  CHECK(log->log_end() == 1001);
+  for (base::Offset recovery_point : {0, 1001}) {
+    log = open(files, recovery_point);
+    CHECK(log->log_end() == 1001);
+    CHECK(content_of(*log).keys.empty());
+    CHECK(log->last_epoch() == 0);
+  }
+  CHECK(log->append_verbatim(keyed_batch(1001, {{"same", "again"}}), 0, 0)->first_offset == 1001);
 }
 
 TEST_CASE("a producer's last batch stays, without records, so that a resend is known") {
@@ -189,25 +248,91 @@ TEST_CASE("a producer's last batch stays, without records, so that a resend is k
   CHECK(log->append_as_leader(resent, 0, 0, storage::AppendOrigin::client)->duplicate);
 }
 
-TEST_CASE("power cuts during compaction leave the old or the new segment") {
-  for (std::uint64_t seed = 0; seed < seeds(60); ++seed) {
-    INFO("seed " << seed);
-    FaultFileSystem files(seed);
-    auto log = open(files);
-    for (int i = 0; i < 40; ++i)
-      REQUIRE(log->append_verbatim(
-          keyed_batch(i, {{"key" + std::to_string(i % 5), std::to_string(i)}}), 0, 0));
-    REQUIRE(sync(*log));
-    const Content before = content_of(*log);
-    files.die_after(1 + seed % 40);
-    (void)log->compact(limits(0));
-    log.reset();
-    files.power_cut();
-    log = open(files, seed % 2 == 0 ? 40 : 0);
-    CHECK(log->log_end() == 40);
-    CHECK(content_of(*log).last == before.last);
-    REQUIRE(log->compact(limits(0)));
-    CHECK(content_of(*log).last == before.last);
+namespace {
+
+// A log of which much can be dropped.
+std::unique_ptr<Log> compactable(storage::FileSystem& files) {
+  auto log = open(files);
+  for (int i = 0; i < 40; ++i)
+    REQUIRE(log->append_verbatim(
+        keyed_batch(i, {{"key" + std::to_string(i % 5), std::to_string(i)}}), 0, 0));
+  REQUIRE(sync(*log));
+  return log;
+}
+
+std::size_t calls_of_a_compaction() {
+  FaultFileSystem files(1);
+  auto log = compactable(files);
+  const std::uint64_t before = files.calls();
+  REQUIRE(log->compact(limits(0)));
+  return files.calls() - before;
+}
+
+}  // namespace
+
+TEST_CASE("power cuts at each call of a compaction leave the old or the new segment") {
+  const std::size_t calls = calls_of_a_compaction();
+  REQUIRE(calls > 50);
+  bool cleaned_some = false;
+  for (std::size_t at = 1; at <= calls; ++at) {
+    for (const std::uint64_t seed : seeds(4)) {
+      INFO("call " << at << " seed " << seed);
+      FaultFileSystem files(seed + 1);
+      auto log = compactable(files);
+      const Content before = content_of(*log);
+      files.die_after(at);
+      const bool compacted = log->compact(limits(0)).has_value();
+      REQUIRE(compacted == !files.dead());
+      log.reset();
+      files.power_cut();
+      log = open(files, seed % 2 == 0 ? 40 : 0);
+      CHECK(log->log_end() == 40);
+      const Content left = content_of(*log);
+      CHECK(left.last == before.last);
+      cleaned_some = cleaned_some || left.keys.size() < before.keys.size();
+      for (const auto& [offset, key] : left.keys) REQUIRE(before.keys.at(offset) == key);
+      for (const std::string& name : files.list("/data/t-0").value())
+        CHECK_FALSE((name.ends_with(".cleaned") || name.ends_with(".swap")));
+      REQUIRE(log->compact(limits(0)));
+      CHECK(content_of(*log).last == before.last);
+    }
+  }
+  CHECK(cleaned_some);
+}
+
+TEST_CASE("a call of a compaction fails: the log comes back, or was not touched") {
+  const std::size_t calls = calls_of_a_compaction();
+  for (const int code : {EIO, ENOSPC}) {
+    for (std::size_t at = 1; at <= calls; ++at) {
+      INFO("call " << at << " error " << code);
+      FaultFileSystem files(1);
+      auto log = compactable(files);
+      const Content before = content_of(*log);
+      std::size_t left = at;
+      bool sync_failed = false;
+      files.fault = [&](DiskCall call, const std::string&) {
+        if (call == DiskCall::read || --left != 0) return base::Error{};
+        sync_failed = call == DiskCall::sync || call == DiskCall::sync_directory;
+        return base::Error(code, boost::system::system_category());
+      };
+      const auto compacted = log->compact(limits(0));
+      files.fault = nullptr;
+      REQUIRE(compacted.has_error());
+      if (sync_failed) {
+        CHECK(log->reopen_after_error(0).has_error());
+        log = open(files);
+      }
+      REQUIRE(log->reopen_after_error(0));
+      // Nothing waits to be swapped in later, over what the log will hold then.
+      for (const std::string& name : files.list("/data/t-0").value())
+        CHECK_FALSE(name.ends_with(".swap"));
+      CHECK(content_of(*log).last == before.last);
+      REQUIRE(log->compact(limits(0)));
+      CHECK(content_of(*log).last == before.last);
+      CHECK(content_of(*log).keys.size() < before.keys.size());
+      log = open(files);
+      CHECK(content_of(*log).last == before.last);
+    }
   }
 }
 

@@ -1,4 +1,8 @@
 // Kafka's file formats, byte by byte.
+#include <array>
+
+#include "protocol/big_endian.h"
+#include "protocol/crc32c.h"
 #include "storage/checkpoint.h"
 #include "storage/epoch_cache.h"
 #include "storage/error.h"
@@ -16,6 +20,13 @@ namespace {
 
 std::string hex(FaultFileSystem& files, const std::string& path) {
   return base::to_hex(files.content(path));
+}
+
+std::string checked(const std::string& lines) {
+  const std::uint32_t crc = protocol::crc32c(base::as_bytes(lines));
+  std::array<std::byte, 4> bytes;
+  protocol::store_be(bytes.data(), crc);
+  return lines + "checksum " + base::to_hex(bytes) + "\n";
 }
 
 }  // namespace
@@ -120,6 +131,15 @@ TEST_CASE("transaction index") {
   CHECK(again.open().error() == StorageErrc::corrupt_file);
 }
 
+// The entry of a snapshot with one, twice, under a right checksum.
+static base::Buffer twice(base::Buffer content) {
+  const base::Buffer entry(content.begin() + 10, content.end());
+  content.insert(content.end(), entry.begin(), entry.end());
+  protocol::store_be(content.data() + 6, std::int32_t{2});
+  protocol::store_be(content.data() + 2, protocol::crc32c(base::Bytes(content).subspan(6)));
+  return content;
+}
+
 TEST_CASE("producer snapshot: Kafka's layout, checksum, and nothing else") {
   ProducerState state;
   protocol::BatchInfo info = *protocol::parse_batch(make_batch({.base = 100,
@@ -145,6 +165,7 @@ TEST_CASE("producer snapshot: Kafka's layout, checksum, and nothing else") {
   );
   auto read = ProducerState::decode_snapshot(content);
   REQUIRE(read);
+  CHECK(ProducerState::decode_snapshot(twice(content)).error() == StorageErrc::corrupt_file);
   CHECK(read->encode_snapshot() == content);
   CHECK(read->last_stable_offset(1000) == 100);
   CHECK(read->find(5)->last()->base_sequence == 7);
@@ -211,7 +232,8 @@ TEST_CASE("log state") {
   LogState state;
   state.recovery_point = 12;
   state.log_start = 3;
-  CHECK(state.to_text() == "0\nrecovery_point 12\nlog_start 3\n");
+  const std::string lines = "0\nrecovery_point 12\nlog_start 3\n";
+  CHECK(state.to_text() == checked(lines));
   state.restart_at = 7;
   auto read = LogState::parse(state.to_text());
   REQUIRE(read);
@@ -219,6 +241,17 @@ TEST_CASE("log state") {
   CHECK_FALSE(read->truncate_to);
   for (const char* bad :
        {"", "0", "0\n", "0\nrecovery_point 1\n", "1\nrecovery_point 1\nlog_start 1\n",
-        "0\nrecovery_point 1\nlog_start -1\n", "0\nrecovery_point 1\nlog_start 1\nx 1\n"})
+        "0\nrecovery_point 1\nlog_start -1\n", "0\nrecovery_point 1\nlog_start 1\nx 1\n",
+        "0\nrecovery_point 1\nlog_start 9223372036854775807\n"})
+    CHECK(LogState::parse(checked(bad)).has_error());
+  // Its numbers cut and empty logs, so a flipped bit may not pass for one.
+  const std::string good = state.to_text();
+  CHECK(LogState::parse(lines).has_error());
+  for (std::size_t size = 0; size < good.size(); ++size)
+    CHECK(LogState::parse(good.substr(0, size)).has_error());
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1);
     CHECK(LogState::parse(bad).has_error());
+  }
 }

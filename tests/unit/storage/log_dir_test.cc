@@ -135,6 +135,34 @@ TEST_CASE("partitions are found, checked by topic id, and deleted for good") {
   CHECK(log->log_end() == 0);
 }
 
+TEST_CASE("G06: on a full disk a topic can be deleted, and that makes room") {
+  FaultFileSystem files(1);
+  auto directory = LogDirectory::open(files, "/d", node(1)).value();
+  auto log = directory->open_log("t", 0, topic_id(), {}, 0, 0).value();
+  auto other = directory->open_log("u", 0, topic_id(), {}, 0, 0).value();
+  REQUIRE(log->append_verbatim(make_batch({.base = 0, .count = 4, .value_bytes = 2000}), 0, 0));
+  REQUIRE(log->advance_log_start(2));
+  REQUIRE(sync(*log));
+  REQUIRE(directory->write_checkpoints({checkpoint_of(*log, "t")}));
+  files.capacity_bytes = 0;
+  CHECK(other->append_verbatim(make_batch({.base = 0}), 0, 0).error() == StorageErrc::no_space);
+  log.reset();
+  CHECK(directory->delete_log("t", 0).has_error());  // gone, but not yet from the checkpoint files
+  CHECK_FALSE(files.exists("/d/t-0").value());
+  // A new log of its name waits for that.
+  CHECK(directory->open_log("t", 0, topic_id(), {}, 0, 0).has_error());
+  files.capacity_bytes = 20'000;
+  REQUIRE(directory->delete_log("t", 0));
+  REQUIRE(other->append_verbatim(make_batch({.base = 0}), 0, 0));
+  log = directory->open_log("t", 0, topic_id(), {}, 0, 0).value();
+  CHECK(log->log_start() == 0);
+  log.reset();
+  other.reset();
+  directory.reset();
+  directory = LogDirectory::open(files, "/d", node(1)).value();
+  CHECK_FALSE(directory->checkpoint("t", 0));
+}
+
 TEST_CASE("a damaged checkpoint file means verification, not failure") {
   FaultFileSystem files(1);
   {

@@ -28,12 +28,18 @@ void LogModel::add(base::Bytes bytes) {
   REQUIRE_FALSE(it.stopped());
 }
 
+void LogModel::settle_epochs(bool holds_bytes) {
+  begun.reset();
+  if (start == end && !holds_bytes) epochs_from = batches.size();
+}
+
 void LogModel::truncate_to(base::Offset offset) {
   if (offset > end) return;
   begun.reset();
   if (offset == end) return;
   if (offset < start) return restart_at(offset);
   while (!batches.empty() && batches.back().info.last_offset >= offset) batches.pop_back();
+  epochs_from = std::min(epochs_from, batches.size());
   // An empty log keeps the base of its segment, which only the log knows: the first batch's.
   end = batches.empty() ? std::min(end, offset) : batches.back().info.next_offset();
   if (end < start) restart_at(start);
@@ -42,6 +48,7 @@ void LogModel::truncate_to(base::Offset offset) {
 void LogModel::restart_at(base::Offset offset) {
   batches.clear();
   begun.reset();
+  epochs_from = 0;
   start = end = offset;
 }
 
@@ -53,28 +60,29 @@ base::Buffer LogModel::bytes_from(base::Offset from) const {
   return all;
 }
 
-std::vector<storage::EpochEnd> LogModel::epochs() const {
-  std::vector<storage::EpochEnd> all;
-  for (const ModelBatch& batch : batches)
-    if (all.empty() || all.back().epoch < *batch.info.partition_leader_epoch)
-      all.push_back({*batch.info.partition_leader_epoch, batch.info.base_offset});
-  if (begun) all.push_back(*begun);
-  // Epochs that ended below the log start are forgotten.
-  while (all.size() > 1 && all[1].end_offset <= start) all.erase(all.begin());
-  if (!all.empty()) all.front().end_offset = std::max(all.front().end_offset, start);
-  return all;
-}
-
-std::optional<storage::EpochEnd> LogModel::end_offset_for(base::LeaderEpoch epoch) const {
-  const auto all = epochs();
-  if (all.empty() || epoch > all.back().epoch) return std::nullopt;
-  if (epoch == all.back().epoch) return storage::EpochEnd{epoch, end};
-  std::optional<base::LeaderEpoch> floor;
-  for (const auto& one : all) {
-    if (one.epoch > epoch) return storage::EpochEnd{floor.value_or(epoch), one.end_offset};
-    floor = one.epoch;
+std::vector<LogModel::Epoch> LogModel::epochs() const {
+  std::vector<Epoch> all;
+  base::Offset before = 0;
+  for (std::size_t i = epochs_from; i < batches.size(); ++i) {
+    const protocol::BatchInfo& info = batches[i].info;
+    const base::LeaderEpoch epoch = *info.partition_leader_epoch;
+    if (all.empty() || all.back().epoch < epoch)
+      all.push_back({epoch, info.base_offset, before, info.base_offset, false});
+    // Of an epoch that the log start cuts, what is above is all there is.
+    if (info.last_offset >= start && !all.back().has_batch) {
+      all.back().has_batch = true;
+      all.back().high = info.base_offset;
+    }
+    before = info.next_offset();
   }
-  return std::nullopt;
+  if (begun) all.push_back({begun->epoch, begun->end_offset, begun->end_offset, begun->end_offset});
+  // Epochs that ended below the log start are forgotten.
+  while (all.size() > 1 && all[1].start <= start) all.erase(all.begin());
+  if (!all.empty()) {
+    Epoch& first = all.front();
+    for (base::Offset* at : {&first.start, &first.low, &first.high}) *at = std::max(*at, start);
+  }
+  return all;
 }
 
 std::optional<storage::TimestampOffset> LogModel::offset_for_timestamp(
@@ -92,7 +100,7 @@ std::optional<storage::TimestampOffset> LogModel::max_timestamp() const {
   std::optional<storage::TimestampOffset> found;
   for (const ModelBatch& batch : batches)
     for_each_record(batch, [&](const protocol::Record& record) {
-      if (!found || record.timestamp > found->timestamp_ms)
+      if (record.offset >= start && (!found || record.timestamp > found->timestamp_ms))
         found = {record.timestamp, record.offset, batch.info.partition_leader_epoch};
     });
   return found;
@@ -151,64 +159,136 @@ base::Buffer BatchMaker::next(const LogModel& model, bool far_gaps) {
   return make_batch(spec);
 }
 
-namespace {
-
-void compare_epochs(const storage::Log& log, const LogModel& model) {
-  const auto epochs = log.epochs(), expected = model.epochs();
-  REQUIRE(log.last_epoch().value_or(-1) == (expected.empty() ? -1 : expected.back().epoch));
-  REQUIRE(epochs.size() == expected.size());
-  for (std::size_t i = 0; i < epochs.size(); ++i) {
-    REQUIRE(epochs[i].epoch == expected[i].epoch);
-    REQUIRE(epochs[i].end_offset == expected[i].end_offset);
-  }
-  for (base::LeaderEpoch epoch = 0; epoch < log.last_epoch().value_or(0) + 2; ++epoch) {
-    auto ours = log.end_offset_for(epoch), theirs = model.end_offset_for(epoch);
-    REQUIRE(ours.has_value() == theirs.has_value());
-    if (!ours) continue;
-    REQUIRE(ours->epoch == theirs->epoch);
-    REQUIRE(ours->end_offset == theirs->end_offset);
-  }
+void Trace::note(const std::string& what, const LogModel& model) {
+  lines_.push_back("\n  " + what + ": [" + std::to_string(model.start) + ", " +
+                   std::to_string(model.end) + ")" + (model.begun ? " begun" : ""));
+  if (lines_.size() > 16) lines_.erase(lines_.begin());
 }
 
-}  // namespace
+std::string Trace::text() const {
+  std::string all = " after";
+  for (const std::string& line : lines_) all += line;
+  return all;
+}
 
-void compare(const storage::Log& log, const LogModel& model, base::Random& random) {
-  REQUIRE(log.log_start() == model.start);
-  REQUIRE(log.log_end() == model.end);
-  // A restart may lose the last epoch of a log whose records were all deleted.
-  if (model.start < model.end || log.last_epoch()) compare_epochs(log, model);
-  const auto max_bytes = static_cast<std::uint32_t>(1 + random.below(4000));
-  REQUIRE(read_all(log, model.start, max_bytes) == model.bytes_from(model.start));
+// Returns from a function that gives what differs.
+#define SAME(ours, theirs)                                                             \
+  do {                                                                                 \
+    if (!((ours) == (theirs)))                                                         \
+      return std::string(#ours) + " is " + Catch::Detail::stringify(ours) + ", not " + \
+             Catch::Detail::stringify(theirs);                                         \
+  } while (false)
+#define SAME_SO_FAR(expression)                                      \
+  do {                                                               \
+    if (std::string what = (expression); !what.empty()) return what; \
+  } while (false)
 
-  if (!model.batches.empty()) {
-    // Any batch of the log, found from an offset in it or in the gap before it.
-    const ModelBatch& batch = model.batches[random.below(model.batches.size())];
-    const base::Offset from = std::max(batch.info.last_offset, model.start);
-    storage::ReadLimits limits;
-    limits.below = from + 1;
-    limits.max_bytes = 1 << 20;
-    auto one = log.read(from, limits);
-    REQUIRE(one);
-    if (from == batch.info.last_offset) REQUIRE(read_slice(one->slice) == batch.bytes);
+namespace {
 
-    const std::int64_t timestamp = 1'000'000 + static_cast<std::int64_t>(random.below(100'100));
-    auto ours = log.offset_for_timestamp(timestamp);
-    REQUIRE(ours);
-    auto theirs = model.offset_for_timestamp(timestamp);
-    REQUIRE(ours->has_value() == theirs.has_value());
-    if (theirs) {
-      REQUIRE((*ours)->offset == theirs->offset);
-      REQUIRE((*ours)->timestamp_ms == theirs->timestamp_ms);
-      REQUIRE((*ours)->epoch == theirs->epoch);
-    }
+// The answer of OffsetForLeaderEpoch, by Kafka's rule.
+std::optional<storage::EpochEnd> end_of(const std::vector<storage::EpochEnd>& epochs,
+                                        base::LeaderEpoch epoch, base::Offset log_end) {
+  if (epochs.empty() || epoch > epochs.back().epoch) return std::nullopt;
+  if (epoch == epochs.back().epoch) return storage::EpochEnd{epoch, log_end};
+  std::optional<base::LeaderEpoch> floor;
+  for (const auto& one : epochs) {
+    if (one.epoch > epoch) return storage::EpochEnd{floor.value_or(epoch), one.end_offset};
+    floor = one.epoch;
   }
+  return std::nullopt;
+}
+
+std::string epochs_described(const std::vector<storage::EpochEnd>& epochs,
+                             const std::vector<LogModel::Epoch>& expected) {
+  std::string text = "; epochs";
+  for (const auto& one : epochs)
+    text += " " + std::to_string(one.epoch) + "@" + std::to_string(one.end_offset);
+  text += ", expected";
+  for (const auto& one : expected)
+    text += " " + std::to_string(one.epoch) + "@" + std::to_string(one.start) + "(" +
+            std::to_string(one.low) + ".." + std::to_string(one.high) + ")";
+  return text;
+}
+
+std::string epochs_difference(const storage::Log& log, const LogModel& model) {
+  const auto epochs = log.epochs();
+  auto expected = model.epochs();
+  if (model.loaded && expected.size() == epochs.size() + 1 && !expected.front().has_batch)
+    expected.erase(expected.begin());
+  SAME(log.last_epoch().value_or(-1), expected.empty() ? -1 : expected.back().epoch);
+  SAME(epochs.size(), expected.size());
+  for (std::size_t i = 0; i < epochs.size(); ++i) {
+    SAME(epochs[i].epoch, expected[i].epoch);
+    const base::Offset start = epochs[i].end_offset;
+    const bool in_gap = start >= expected[i].low && start <= expected[i].high;
+    if (!model.loaded || !in_gap) SAME(start, expected[i].start);
+  }
+  for (base::LeaderEpoch epoch = 0; epoch < log.last_epoch().value_or(0) + 2; ++epoch) {
+    auto ours = log.end_offset_for(epoch), theirs = end_of(epochs, epoch, model.end);
+    SAME(ours.has_value(), theirs.has_value());
+    if (!ours) continue;
+    SAME(ours->epoch, theirs->epoch);
+    SAME(ours->end_offset, theirs->end_offset);
+  }
+  return {};
+}
+
+std::string bytes_difference(const storage::Log& log, const LogModel& model, base::Random& random) {
+  const auto max_bytes = static_cast<std::uint32_t>(1 + random.below(4000));
+  auto all = try_read_all(log, model.start, max_bytes);
+  if (!all) return "reading: " + all.error().message();
+  if (*all != model.bytes_from(model.start)) return "other bytes";
+  if (model.batches.empty()) return {};
+  // Any batch of the log, found from an offset in it or in the gap before it.
+  const std::size_t index = random.below(model.batches.size());
+  const protocol::BatchInfo& batch = model.batches[index].info;
+  const base::Offset before = index == 0 ? 0 : model.batches[index - 1].info.next_offset();
+  const base::Offset low = std::max(before, model.start);
+  if (batch.last_offset < low) return {};
+  const base::Offset from = low + static_cast<base::Offset>(random.below(
+                                      static_cast<std::uint64_t>(batch.last_offset - low + 1)));
+  storage::ReadLimits limits;
+  limits.max_bytes = 1;
+  auto one = log.read(from, limits);
+  if (!one) return "reading one: " + one.error().message();
+  SAME(one->first_base.value_or(-1), batch.base_offset);
+  SAME(one->slice.size, batch.size_bytes);
+  limits.max_bytes = 1 << 20;
+  limits.below = batch.base_offset;  // from the gap before it there is nothing below it
+  if (from < batch.base_offset) {
+    one = log.read(from, limits);
+    if (!one) return "reading a gap: " + one.error().message();
+    SAME(one->slice.size, 0u);
+  }
+  limits.below = batch.base_offset + 1;  // it, and no more
+  one = log.read(from, limits);
+  if (!one) return "reading up to one: " + one.error().message();
+  SAME(one->slice.size, batch.size_bytes);
+  return {};
+}
+
+std::string same_time(const base::Result<std::optional<storage::TimestampOffset>>& ours,
+                      const std::optional<storage::TimestampOffset>& theirs) {
+  if (!ours) return "asking for a time: " + ours.error().message();
+  SAME((*ours).has_value(), theirs.has_value());
+  if (!theirs) return {};
+  SAME((*ours)->offset, theirs->offset);
+  SAME((*ours)->timestamp_ms, theirs->timestamp_ms);
+  SAME((*ours)->epoch.value_or(-1), theirs->epoch.value_or(-1));
+  return {};
+}
+
+std::string transactions_difference(const storage::Log& log, const LogModel& model,
+                                    base::Random& random) {
   const auto transactions = model.transactions();
-  REQUIRE(log.open_transactions().size() == transactions.open.size());
+  SAME(log.open_transactions().size(), transactions.open.size());
   base::Offset stable = model.end;
   for (const auto& [producer, first] : transactions.open) stable = std::min(stable, first);
-  for (const auto& one : log.open_transactions())
-    REQUIRE(transactions.open.at(one.producer_id) == one.first_offset);
-  REQUIRE(log.last_stable_offset(model.end) == stable);
+  for (const auto& one : log.open_transactions()) {
+    auto open = transactions.open.find(one.producer_id);
+    SAME(one.first_offset, open == transactions.open.end() ? -1 : open->second);
+  }
+  SAME(log.last_stable_offset(model.end), stable);
 
   const base::Offset span = std::max<base::Offset>(1, model.end - model.start);
   const base::Offset from =
@@ -217,15 +297,32 @@ void compare(const storage::Log& log, const LogModel& model, base::Random& rando
       from +
       static_cast<base::Offset>(random.below(static_cast<std::uint64_t>(model.end - from) + 1));
   auto aborted = log.aborted_transactions(from, to);
-  REQUIRE(aborted);
-  std::size_t n = 0;
-  for (const auto& one : transactions.aborted) {
-    if (one.marker < from || one.first >= to) continue;
-    REQUIRE(n < aborted->size());
-    REQUIRE((*aborted)[n].producer_id == one.producer);
-    REQUIRE((*aborted)[n++].first_offset == one.first);
-  }
-  REQUIRE(n == aborted->size());
+  if (!aborted) return "aborted transactions: " + aborted.error().message();
+  std::vector<base::Offset> ours, theirs;
+  for (const auto& one : *aborted) ours.push_back(one.first_offset);
+  for (const auto& one : transactions.aborted)
+    if (one.marker >= from && one.first < to) theirs.push_back(one.first);
+  if (ours == theirs) return {};
+  std::string text = "aborted transactions from " + std::to_string(from) + " to " +
+                     std::to_string(to) + ": " + Catch::Detail::stringify(ours) + " of";
+  for (const auto& one : transactions.aborted)
+    text += " " + std::to_string(one.first) + ".." + std::to_string(one.marker);
+  return text;
+}
+
+}  // namespace
+
+std::string difference(const storage::Log& log, const LogModel& model, base::Random& random) {
+  SAME(log.log_start(), model.start);
+  SAME(log.log_end(), model.end);
+  if (auto what = epochs_difference(log, model); !what.empty())
+    return what + epochs_described(log.epochs(), model.epochs());
+  SAME_SO_FAR(bytes_difference(log, model, random));
+  const std::int64_t timestamp = 1'000'000 + static_cast<std::int64_t>(random.below(100'100));
+  SAME_SO_FAR(
+      same_time(log.offset_for_timestamp(timestamp), model.offset_for_timestamp(timestamp)));
+  SAME_SO_FAR(same_time(log.max_timestamp(), model.max_timestamp()));
+  return transactions_difference(log, model, random);
 }
 
 }  // namespace storage_test
