@@ -40,8 +40,10 @@ base::Result<void> SegmentedLog::truncate_to(Offset offset) {
   }
   durable_end_ = std::min(durable_end_, offset);  // nobody vouches for what is to go
   auto truncating = [&]() -> base::Result<void> {
+    TRY(const Cut cut, plan_cut(offset));
     LogState intention;
-    intention.recovery_point = durable_end_;
+    // Not `offset`: where the last batch that stays ends is known only to its segment.
+    intention.recovery_point = std::min(durable_end_, segments_[cut.keep - 1]->base());
     intention.log_start = log_start_;
     intention.truncate_to = offset;
     TRY_VOID(intend(intention));
@@ -57,30 +59,42 @@ base::Result<void> SegmentedLog::truncate_to(Offset offset) {
   return {};
 }
 
-// On return everything that is left is durable.
-base::Result<void> SegmentedLog::perform_truncation(Offset offset) {
-  std::optional<Segment::Found> cut;
+// A segment that would lose its first batch goes as a whole, and so does an empty one that begins
+// behind a gap; the log then ends with the segment before.
+base::Result<SegmentedLog::Cut> SegmentedLog::plan_cut(Offset offset) {
+  std::optional<Segment::Found> first;
   std::size_t found = 0;
-  for (std::size_t i = segment_index(offset); i < segments_.size() && !cut; ++i) {
-    TRY(cut, segments_[i]->find(offset));
+  for (std::size_t i = segment_index(offset); i < segments_.size() && !first; ++i) {
+    TRY(first, segments_[i]->find(offset));
     found = i;
   }
-  if (cut || log_end_ > offset) {
-    // A segment that would lose its first batch goes as a whole, and so does an empty one that
-    // begins behind a gap; the log then ends with the segment before.
-    const bool inside = cut && (cut->position > 0 || found == 0);
-    std::size_t keep = inside ? found + 1 : cut ? found : segments_.size();
-    while (!inside && keep > 1 && segments_[keep - 1]->size_bytes() == 0 &&
-           segments_[keep - 1]->base() > offset)
-      --keep;
-    last_read_ = nullptr;
-    while (segments_.size() > keep) {
+  Cut cut;
+  cut.keep = segments_.size();
+  if (first) {
+    const bool inside = first->position > 0 || found == 0;
+    cut.keep = inside ? found + 1 : found;
+    if (inside) cut.position = first->position;
+  }
+  while (!cut.position && cut.keep > 1 && segments_[cut.keep - 1]->size_bytes() == 0 &&
+         segments_[cut.keep - 1]->base() > offset)
+    --cut.keep;
+  return cut;
+}
+
+// On return everything that is left is durable.
+base::Result<void> SegmentedLog::perform_truncation(Offset offset) {
+  last_read_ = nullptr;
+  // Once, unless the log is so damaged that a segment reaches beyond the next one's beginning.
+  while (log_end_ > offset) {
+    TRY(const Cut cut, plan_cut(offset));
+    if (!cut.position && cut.keep == segments_.size()) return StorageErrc::corrupt_batch;
+    while (segments_.size() > cut.keep) {
       TRY_VOID(segments_.back()->remove_files());
       segments_.pop_back();
     }
     Segment::Tail tail;
-    if (inside) {
-      TRY(tail, active().truncate(cut->position, offset));
+    if (cut.position) {
+      TRY(tail, active().truncate(*cut.position, offset));
     } else {
       TRY(tail, active().load_tail());
     }

@@ -126,7 +126,7 @@ base::Result<void> SegmentedLog::load(const OpenOptions& options) {
   if (directory_dirty_) TRY_VOID(files_.sync_directory(directory_));
   directory_dirty_ = false;
   if (state_ && state_->truncate_to) {
-    TRY_VOID(perform_truncation(*state_->truncate_to));
+    TRY_VOID(perform_truncation(std::max(*state_->truncate_to, segments_.front()->base())));
     state_->truncate_to.reset();
     TRY_VOID(persist_state());
   }
@@ -203,6 +203,7 @@ base::Result<void> SegmentedLog::load_segments(const OpenOptions& options) {
   Offset recovery_point = state_ ? state_->recovery_point : options.recovery_point;
   gaps_until_ = std::max(gaps_until_, recovery_point);
   bool recovered = !options.clean_shutdown;
+  if (recovered) TRY_VOID(finish_deletion(std::min(log_start_, recovery_point)));
   if (options.clean_shutdown) {
     auto tail = active().load_tail();
     if (tail) {
@@ -451,12 +452,28 @@ base::Result<void> SegmentedLog::replay_producers(Segment& segment, Offset from,
   return {};
 }
 
-base::Result<void> SegmentedLog::drop_below_start() {
-  while (segments_.size() > 1 && segments_[1]->base() <= log_start_) {
-    TRY_VOID(segments_.front()->remove_files());
-    segments_.erase(segments_.begin());
-    directory_dirty_ = true;
+// A deletion that a crash stopped may have left some of what is to go, with holes in it and without
+// snapshots. What a good snapshot stands for is not needed any more.
+base::Result<void> SegmentedLog::finish_deletion(Offset below) {
+  for (std::size_t i = segment_index(below); i > 0; --i) {
+    auto content = files_.read_whole(segment_path(directory_, segments_[i]->base(), ".snapshot"));
+    if (content.has_error() && !missing(content.error())) return content.error();
+    if (!content || !ProducerState::decode_snapshot(*content)) continue;
+    for (; i > 0; --i) TRY_VOID(drop_front());
+    return {};
   }
+  return {};
+}
+
+base::Result<void> SegmentedLog::drop_below_start() {
+  while (segments_.size() > 1 && segments_[1]->base() <= log_start_) TRY_VOID(drop_front());
+  return {};
+}
+
+base::Result<void> SegmentedLog::drop_front() {
+  TRY_VOID(segments_.front()->remove_files());
+  segments_.erase(segments_.begin());
+  directory_dirty_ = true;
   return {};
 }
 

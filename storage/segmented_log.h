@@ -126,6 +126,11 @@ class SegmentedLog final : public Log {
   // log_truncate.cc
   base::Result<void> intend(LogState intention);
   base::Result<void> persist_state();
+  struct Cut {
+    std::size_t keep = 0;                   // so many segments stay
+    std::optional<std::uint64_t> position;  // the last of them loses what is from here on
+  };
+  base::Result<Cut> plan_cut(Offset offset);
   base::Result<void> perform_truncation(Offset offset);
   base::Result<void> perform_restart(Offset offset);
   base::Result<void> remove_snapshots(std::optional<Offset> above);
@@ -169,6 +174,8 @@ class SegmentedLog final : public Log {
   base::Result<Offset> load_snapshot(Offset at_most);
   base::Result<void> replay_producers(Segment& segment, Offset from, bool write_txns);
   base::Result<void> drop_below_start();
+  base::Result<void> drop_front();
+  base::Result<void> finish_deletion(Offset below);
 
   FileSystem& files_;
   std::string directory_;

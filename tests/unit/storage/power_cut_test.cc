@@ -183,9 +183,9 @@ class World {
     if (cut < 2 && !files_.dead() && random_.chance(70)) append();
     const auto finished = log_->finish_sync(*job, outcome);
     note("sync " + std::to_string(cut));
-    if (!finished) return;
-    if (cut >= 2) must(log_->durable_end() >= at_begin.end, "a sync did not advance");
     durable_before_ = log_->durable_end();
+    if (!finished || files_.dead()) return;
+    if (cut >= 2) must(log_->durable_end() >= at_begin.end, "a sync did not advance");
     if (cut >= 2) durable_start_ = std::max(durable_start_, at_begin.start);
     if (random_.chance(50)) recovery_point_ = log_->durable_end();
   }
