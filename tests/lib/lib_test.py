@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from clients import plan, table
 from lib import meson_results, storage_oracle, suite, wire
 
 
@@ -160,6 +161,52 @@ class DumpOutput(unittest.TestCase):
         self.assertEqual(storage_oracle.without_gaps([head % "a-0", "  -1 is followed by 5"]), [])
         self.assertEqual(len(storage_oracle.without_gaps([head % "a-0", gap])), 1)
         self.assertEqual(storage_oracle.without_gaps(["anything else"]), ["anything else"])
+
+
+class ClientPlan(unittest.TestCase):
+    def test_records_that_differ_are_seen(self):
+        as_read = [[i, *r] for i, r in enumerate(plan.PRODUCED)]
+        plan.compare("records", as_read, plan.PRODUCED)
+        for field, other in ((0, 7), (1, 1), (2, "eA=="), (3, None), (4, [["h", None]])):
+            changed = [list(r) for r in as_read]
+            changed[5][field] = other
+            with self.assertRaises(AssertionError):
+                plan.compare("records", changed, plan.PRODUCED)
+        with self.assertRaises(AssertionError):
+            plan.compare("records", as_read[:-1], plan.PRODUCED)
+
+    def test_an_empty_field_is_not_a_null_one(self):
+        with self.assertRaises(AssertionError):
+            plan.compare("r", [[0, 1, "", "", []]], [[1, None, "", []]])
+
+    def test_errors_and_successes_are_told_apart(self):
+        failed = {"error": 3, "name": "Unknown", "message": None}
+        plan.is_error(3)(failed)
+        plan.is_error(5, "Unknown")(failed)
+        plan.is_ok()({"ok": None})
+        for check, answer in ((plan.is_error(4, "Other"), failed), (plan.is_ok(), failed),
+                              (plan.is_error(3), {"ok": None}), (plan.is_ok_or(84), failed)):
+            with self.assertRaises(AssertionError):
+                check(answer)
+
+    def test_waiting_counts_neither_way(self):
+        tests = suite.Suite("x")
+
+        def body():
+            raise suite.Waiting("groups")
+        tests.test("waits")(body)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            tests.run()
+        tests.clean()
+        self.assertEqual((tests.passed, tests.failed), (0, 0))
+        self.assertIn("waits  x: waits", out.getvalue())
+
+    def test_only_what_stands_between_the_marks_is_written(self):
+        page = "a\n" + table.BEGIN + "old\n" + table.END + "b\n"
+        self.assertEqual(table.between(page, ["new"]),
+                         "a\n" + table.BEGIN + "new\n" + table.END + "b\n")
+        with self.assertRaises(AssertionError):
+            table.between("a\n", ["new"])
 
 
 if __name__ == "__main__":

@@ -19,6 +19,14 @@ def start(command, log_path, **options):
     return child
 
 
+def child(command, errors):
+    """Starts a child whose output is read here, line by line; its errors go to an open file."""
+    made = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors,
+                            stdin=subprocess.DEVNULL, start_new_session=True)
+    _started.append(made)
+    return made
+
+
 def end(child, signal_number=signal.SIGTERM, seconds=20):
     """Ends a child and waits for it; SIGKILL when it does not obey. Returns its exit status."""
     if child.poll() is None:

@@ -7,6 +7,10 @@ import time
 import traceback
 
 
+class Waiting(Exception):
+    """The test is there, but what it tests is not yet: it counts neither as passed nor failed."""
+
+
 class Suite:
     """Named tests in order. After a failed test marked `needed` the rest cannot run and fails."""
 
@@ -39,6 +43,8 @@ class Suite:
                 detail = body()
                 self.passed += 1
                 self.report("ok", name, time.monotonic() - began, detail or "")
+            except Waiting as e:
+                self.report("waits", name, time.monotonic() - began, f"for {e}")
             except Exception as e:  # Whatever went wrong, the other tests have their turn.
                 self.failed += 1
                 text = str(e) if isinstance(e, AssertionError) and str(e) else \

@@ -1,0 +1,83 @@
+"""What the Python clients share: the command line, the records' text form, the JSON lines."""
+import base64
+import json
+import sys
+import time
+
+TIMEOUT_S = 15
+
+
+class Refused(Exception):
+    """An error with the number that the broker gave it, or None when the client made it up."""
+
+    def __init__(self, code, name, message=""):
+        super().__init__(f"{name} ({code}) {message}")
+        self.code, self.name, self.message = code, name, message
+
+
+def unpack(text):
+    return None if text == "-" else base64.b64decode(text)
+
+
+def pack(data):
+    return None if data is None else base64.b64encode(data).decode()
+
+
+def records(path):
+    """Yields (timestamp, key, value, [(header, value)]) from a file of one line a record."""
+    with open(path) as f:
+        for line in f:
+            timestamp, key, value, headers = line.rstrip("\n").split("\t")
+            pairs = [h.split(":") for h in headers.split(",")] if headers else []
+            yield int(timestamp), unpack(key), unpack(value), \
+                [(unpack(name).decode(), unpack(data)) for name, data in pairs]
+
+
+def shown(offset, timestamp, key, value, headers):
+    return [offset, timestamp, pack(key), pack(value),
+            [[name, pack(data)] for name, data in headers or []]]
+
+
+def pairs(words):
+    return dict(w.split("=", 1) for w in words)
+
+
+def deadline(what):
+    """A function to be called in a waiting loop: it raises once the time is over."""
+    end = time.monotonic() + TIMEOUT_S
+
+    def check():
+        if time.monotonic() > end:
+            raise Refused(None, "TIMEOUT", f"{what} took more than {TIMEOUT_S} s")
+    return check
+
+
+def arguments():
+    """The broker's address, and each step as [text, method, arguments]."""
+    return sys.argv[1], [[text, text.split(":")[0].replace("-", "_"), text.split(":")[1:]]
+                         for text in sys.argv[2:]]
+
+
+def tell(step, **what):
+    print(json.dumps({"step": step, **what}), flush=True)
+
+
+def tell_error(step, error, number):
+    """number(error) gives the broker's number of a client's own exception, or None."""
+    if isinstance(error, Refused):
+        tell(step, error=error.code, name=error.name, message=error.message)
+    else:
+        tell(step, error=number(error), name=type(error).__name__, message=str(error)[:500])
+
+
+def pause(milliseconds):
+    time.sleep(int(milliseconds) / 1000)
+
+
+def run(client, number):
+    _, steps = arguments()
+    for text, method, words in steps:
+        try:
+            tell(text, ok=pause(*words) if method == "pause" else getattr(client, method)(*words))
+        except Exception as e:  # Each step has its own verdict; the next one has its turn.
+            tell_error(text, e, number)

@@ -1,0 +1,64 @@
+"""Writes what a run found into docs/compatibility.md, between two marks."""
+import os
+
+from clients import builds, kafka_tools, plan
+
+PAGE = os.path.join(builds.HERE, os.pardir, os.pardir, "docs", "compatibility.md")
+BEGIN, END = "<!-- clients: begin -->\n", "<!-- clients: end -->\n"
+COLUMNS = {"consumes": "Consumes", "seeks by time": "Seeks by time",
+           "administers": "Administers", "handles errors": "Errors"}
+
+
+def short(result):
+    """One cell of what a test said."""
+    if result.startswith(("FAILED", "not built", "waits")):
+        return result
+    waits = result.partition("; not yet served: ")[2]
+    return f"passed; waits for {waits}" if waits else "passed"
+
+
+def produces(client, results):
+    written, read = results[client.name, "produces"], results[client.name, "is read back"]
+    if "passed" not in short(written):
+        return short(written)
+    said = ", ".join(client.codecs) + ("; idempotent" if client.idempotent else "")
+    if read.startswith(("FAILED", "not built")):
+        return f"{said}; read back: {read}"
+    return said + (f"; {read.partition('; ')[2]}" if "; " in read else "")
+
+
+def rows(matrix):
+    yield "| " + " | ".join(["Client", "Language", "Version", "Produces", *COLUMNS.values(),
+                             "Notes"]) + " |"
+    yield "|---|---|---|---|" + "---|" * (len(COLUMNS) + 1)
+    for c in matrix.clients:
+        cells = [f"{c.library}", c.language, c.version, produces(c, matrix.results)]
+        cells += [short(matrix.results[c.name, aspect]) for aspect in COLUMNS]
+        yield "| " + " | ".join([*cells, c.notes]) + " |"
+    yield ""
+    yield "| Kafka's own program | " + " | ".join(kafka_tools.VERSIONS) + " |"
+    yield "|---|" + "---|" * len(kafka_tools.VERSIONS)
+    for name, _, _ in kafka_tools.Tools("4.4.0", "", {}, "").tests():
+        yield f"| {name} | " + " | ".join(
+            short(matrix.results[f"kafka-{v}", name]) for v in kafka_tools.VERSIONS) + " |"
+
+
+def between(page, lines):
+    """The page with what stands between the marks replaced."""
+    head, found, rest = page.partition(BEGIN)
+    _, ended, tail = rest.partition(END)
+    if not found or not ended:
+        raise AssertionError(f"{PAGE} has not both marks")
+    return head + BEGIN + "\n".join(lines) + "\n" + END + tail
+
+
+def write(matrix):
+    missing = [c.name for c in matrix.clients
+               if any((c.name, a) not in matrix.results for a in plan.ASPECTS)]
+    if missing:
+        raise AssertionError(f"no results of {', '.join(missing)}")
+    with open(PAGE) as f:
+        page = f.read()
+    with open(PAGE, "w") as f:
+        f.write(between(page, rows(matrix)))
+    return f"{len(matrix.clients)} clients and Kafka's own programs"
