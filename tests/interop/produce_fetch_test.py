@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same Produce, Fetch, ListOffsets and InitProducerId requests to a real Kafka and to us.
 
-    produce_fetch_test.py [--list] [NAME...]      NAME: produce, fetch or list-offsets
+    produce_fetch_test.py [--list]
 
 KAFKA_ADDRESS=host:port takes a Kafka 4.4.0 that runs already, CASES=text only the cases whose name
 has the text. The tables of requests stand in tests/lib/differential, for any test that compares
@@ -43,18 +43,15 @@ class Differential:
             self.kafka.stop(kill=True)
 
 
-def make(table):
-    def build(tests):
-        d = Differential(tests)
-        tests.test("start", needed=True)(d.start)
-        only = os.environ.get("CASES", "")
-        for case in table:
-            if only in case.name:
-                tests.test(case.name)(lambda case=case: d.run(case))
-        return d.clean
-    return build
+def make(tests):
+    d = Differential(tests)
+    tests.test("start", needed=True)(d.start)
+    only = os.environ.get("CASES", "")
+    for case in produce.CASES + fetch.CASES + list_offsets.CASES:
+        if only in case.name:
+            tests.test(case.name)(lambda case=case: d.run(case))
+    return d.clean
 
 
 if __name__ == "__main__":
-    sys.exit(suite.main({"produce": make(produce.CASES), "fetch": make(fetch.CASES),
-                         "list-offsets": make(list_offsets.CASES)}))
+    sys.exit(suite.main({"produce-fetch": make}))
