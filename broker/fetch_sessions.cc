@@ -137,22 +137,23 @@ FetchSessions::Resumed FetchSessions::resume(std::int32_t id, std::int32_t epoch
 }
 
 std::optional<std::vector<bool>> FetchSessions::finish(std::int32_t id, std::int32_t epoch,
-                                                       const std::vector<FetchTarget>& targets,
-                                                       const std::vector<FetchOutcome>& outcomes) {
-  CHECK(targets.size() == outcomes.size());
+                                                       const std::vector<FetchOutcome>& outcomes,
+                                                       std::vector<Learned> learned) {
   const auto at = sessions_.find(id);
   // Displaced meanwhile: the client learns of it next time.
-  if (at == sessions_.end()) return std::vector<bool>(targets.size(), true);
+  if (at == sessions_.end()) return std::vector<bool>(outcomes.size(), true);
   Session& session = at->second;
   if (session.epoch != next_epoch(epoch)) return std::nullopt;
-  std::vector<bool> told(targets.size());
+  CHECK(session.order.size() == outcomes.size());  // since its epoch is the same
+  std::vector<bool> told(outcomes.size());
   auto place = session.order.begin();
-  for (std::size_t i = 0; i < targets.size(); ++i) {
+  auto name = learned.begin();
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto here = place++;
     Cached& cached = *here;
     const FetchOutcome& outcome = outcomes[i];
-    CHECK(cached.target.same_place(targets[i]));
-    if (cached.target.topic.empty()) cached.target.topic = targets[i].topic;
+    for (; name != learned.end() && name->index == i; ++name)
+      cached.target.topic = std::move(name->topic);
     told[i] = outcome.records || outcome.error || outcome.diverging ||
               cached.high_watermark != outcome.high_watermark ||
               cached.log_start != outcome.log_start;

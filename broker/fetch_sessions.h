@@ -82,11 +82,16 @@ class FetchSessions {
   Resumed resume(std::int32_t id, std::int32_t epoch, bool by_id, std::vector<FetchTarget> changed,
                  const std::vector<FetchTarget>& forgotten, std::int64_t now_ms);
 
+  // The topic of a resumed target that had no name yet.
+  struct Learned {
+    std::size_t index = 0;  // among the resumed targets
+    std::string topic;
+  };
   // Which of the resumed targets, in their order, the client has to be told of; nothing if another
-  // request of the session came in between. `targets` may have learned names since.
+  // request of the session came in between.
   std::optional<std::vector<bool>> finish(std::int32_t id, std::int32_t epoch,
-                                          const std::vector<FetchTarget>& targets,
-                                          const std::vector<FetchOutcome>& outcomes);
+                                          const std::vector<FetchOutcome>& outcomes,
+                                          std::vector<Learned> learned = {});
 
   std::size_t size() const { return sessions_.size(); }
   std::size_t partitions() const { return partitions_; }

@@ -196,6 +196,7 @@ ReadAnswer Partition::read(const ReadRequest& request) const {
   answer.high_watermark = high_watermark();
   answer.last_stable_offset = last_stable_offset();
   answer.log_start = log_start();
+  answer.changes = changes_;
   return answer;
 }
 
@@ -244,6 +245,11 @@ void Partition::add_waiter(std::shared_ptr<FetchWaiter> waiter, Isolation isolat
   waiters_.push_back({std::move(waiter), isolation, readable_end(isolation)});
 }
 
+std::size_t Partition::waiting() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(waiters_, [](const Waiter& one) { return !one.waiter->done(); }));
+}
+
 void Partition::log_grew(std::size_t bytes) {
   if (waiters_.empty()) return;
   for (Waiter& one : waiters_) {
@@ -256,6 +262,7 @@ void Partition::log_grew(std::size_t bytes) {
 }
 
 void Partition::wake_all() {
+  ++changes_;
   for (Waiter& one : std::exchange(waiters_, {})) one.waiter->wake();
 }
 

@@ -46,6 +46,7 @@ struct ReadAnswer {
   std::uint32_t first_batch_bytes = 0;
   bool sealed = false;  // the slice ends with its segment, and there are more
   std::optional<storage::EpochEnd> diverging;
+  std::uint64_t changes = 0;  // see Partition::changes
   std::vector<storage::AbortedTransaction> aborted;  // read_committed only
 };
 
@@ -99,8 +100,12 @@ class Partition : public std::enable_shared_from_this<Partition> {
   boost::asio::awaitable<base::Result<void>> flush(base::Offset end);
 
   ReadAnswer read(const ReadRequest& request) const;
+  // Rises with everything that wakes all who wait: who read before and enlists after it would
+  // otherwise miss it.
+  std::uint64_t changes() const { return changes_; }
   // Tells `waiter` of what can be read in addition from now on.
   void add_waiter(std::shared_ptr<FetchWaiter> waiter, Isolation isolation);
+  std::size_t waiting() const;
   // The leader epoch, the right to write or the log's end changed otherwise than by growing: who
   // waits looks again.
   void wake_all();
@@ -151,6 +156,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
   bool closed_ = false;
   Signal synced_;
   std::vector<Waiter> waiters_;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace broker

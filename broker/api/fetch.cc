@@ -115,6 +115,20 @@ std::vector<FetchTarget> targets_of(const Items& items) {
   return targets;
 }
 
+std::vector<bool> unnamed_in(const std::vector<FetchTarget>& targets) {
+  std::vector<bool> unnamed(targets.size());
+  for (std::size_t i = 0; i < targets.size(); ++i) unnamed[i] = targets[i].topic.empty();
+  return unnamed;
+}
+
+std::vector<FetchSessions::Learned> learned_in(const Items& items,
+                                               const std::vector<bool>& unnamed) {
+  std::vector<FetchSessions::Learned> learned;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    if (unnamed[i] && !items[i].target.topic.empty()) learned.push_back({i, items[i].target.topic});
+  return learned;
+}
+
 std::int64_t session_now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              base::Clock::now().time_since_epoch())
@@ -255,19 +269,22 @@ Task<Response> fetch_incremental(Broker& broker, Shard& shard, Request request, 
   Shard* const home = &broker.shard(*owner);
   const std::int32_t epoch = asked.session_epoch;
   auto resume = [home, id, epoch, by_id = rules.by_id, changed = targets_of(asked),
-                 forgotten = forgotten_of(asked)]() -> Task<FetchSessions::Resumed> {
-    co_return home->fetch_sessions().resume(id, epoch, by_id, changed, forgotten, session_now_ms());
+                 forgotten = forgotten_of(asked)]() mutable -> Task<FetchSessions::Resumed> {
+    co_return home->fetch_sessions().resume(id, epoch, by_id, std::move(changed), forgotten,
+                                            session_now_ms());
   };
   FetchSessions::Resumed resumed = co_await on(*home, std::move(resume));
   if (resumed.error != ErrorCode::none) co_return refuse(request, resumed.error);
+  const std::vector<bool> unnamed = unnamed_in(resumed.targets);
   Items items = resolve(broker, shard, std::move(resumed.targets), rules);
   co_await read(broker, shard, items, rules);
   FetchResponse message;
   std::vector<bool> told;
   if (!resumed.ended) {
-    auto finish = [home, id, epoch, targets = targets_of(items),
-                   outcomes = outcomes_of(items)]() -> Task<std::optional<std::vector<bool>>> {
-      co_return home->fetch_sessions().finish(id, epoch, targets, outcomes);
+    auto finish =
+        [home, id, epoch, outcomes = outcomes_of(items),
+         learned = learned_in(items, unnamed)]() mutable -> Task<std::optional<std::vector<bool>>> {
+      co_return home->fetch_sessions().finish(id, epoch, outcomes, std::move(learned));
     };
     auto finished = co_await on(*home, std::move(finish));
     if (!finished) co_return refuse(request, ErrorCode::invalid_fetch_session_epoch, id);

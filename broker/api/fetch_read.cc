@@ -118,12 +118,13 @@ Task<void> wait_for_more(Broker& broker, Shard& shard, Items& items, std::int64_
   const auto enlist = [waiter](FetchItem& item, const Shard& home) {
     const auto partition = home.find(item.id);
     if (!partition) return waiter->wake();
-    // What came in between the first look and now is found by comparing ends.
+    // What happened between the first look and now is found by comparing.
     const Isolation isolation = item.read.isolation;
     const base::Offset seen = isolation == Isolation::read_committed
                                   ? item.answer.last_stable_offset
                                   : item.answer.high_watermark;
-    const bool changed = partition->readable_end(isolation) != seen;
+    const bool changed = partition->readable_end(isolation) != seen ||
+                         partition->changes() != item.answer.changes;
     partition->add_waiter(waiter, isolation);
     if (changed) waiter->wake();
   };

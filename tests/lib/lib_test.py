@@ -6,12 +6,14 @@ import socket
 import struct
 import sys
 import threading
+import time
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from clients import plan, table
 from lib import meson_results, storage_oracle, suite, wire
+from lib.differential import broker, compare, records
 
 
 def batch(base, deltas=0, epoch=3, attributes=0, records=b"xyz", magic=2):
@@ -40,6 +42,74 @@ class Batches(unittest.TestCase):
         record = bytes([20, 0, 0, 0, 8]) + struct.pack(">hh", 0, 7) + bytes([0, 0])
         found = next(wire.parse_batches(batch(0, attributes=0x30, records=record)))
         self.assertEqual(wire.control_type(found), 7)
+
+
+class MadeBatches(unittest.TestCase):
+    def test_checksum(self):
+        self.assertEqual(records.crc32c(b"123456789"), 0xE3069283)
+
+    def test_a_made_batch_is_read(self):
+        data = records.batch((1000, b"k", b"v"), (2000, None, b"w"), producer_id=7,
+                             producer_epoch=1, base_sequence=5)
+        found = next(wire.parse_batches(data))
+        self.assertEqual((found.count, found.last_offset_delta, found.max_timestamp),
+                         (2, 1, 2000))
+        self.assertEqual((found.producer_id, found.base_sequence, found.data), (7, 5, data))
+        said = records.describe(data + data[:-1])
+        self.assertTrue(said[0]["crc"])
+        self.assertEqual(said[1], f"{len(data) - 1} bytes of a cut batch")
+        self.assertFalse(records.describe(records.batch(crc=1))[0]["crc"])
+
+    def test_gzip_hides_nothing(self):
+        plain, packed = (records.describe(records.batch(codec=c))[0]["records"] for c in (0, 1))
+        self.assertEqual(plain, packed)
+
+
+class Comparison(unittest.TestCase):
+    class Side:
+        """A broker that answers what it was told to."""
+
+        def __init__(self, *answers):
+            self.answers, self.log = answers, []
+
+        def begin(self):
+            self.log = []
+
+    def run_case(self, real, ours, allowed=()):
+        pair = object.__new__(compare.Pair)
+        pair.kafka, pair.ours = self.Side(*real), self.Side(*ours)
+        return pair.run(compare.Case("case", lambda b: b.log.extend(b.answers), allowed))
+
+    def test_equal_answers_pass_and_others_do_not(self):
+        answer = ("Fetch v4", {"a": [1, {"b": 2}]})
+        self.assertEqual(self.run_case([answer, answer], [answer, answer]), 2)
+        for other in ({"a": [1, {"b": 3}]}, {"a": [1]}, {"a": [1, {}]}, {}, {"a": None}):
+            with self.assertRaises(AssertionError):
+                self.run_case([answer], [("Fetch v4", other)])
+        for other in ([], [answer, answer], [("Fetch v5", answer[1])]):
+            with self.assertRaises(AssertionError):
+                self.run_case([answer], other)
+        with self.assertRaises(AssertionError):
+            self.run_case([], [])
+
+    def test_what_may_differ_has_to(self):
+        real, ours = ("x", {"a": {"b": 1}}), ("x", {"a": {"b": 2}})
+        self.assertEqual(self.run_case([real], [ours], [("a.b", "a reason")]), 1)
+        with self.assertRaises(AssertionError):
+            self.run_case([real], [real], [("a.b", "a reason")])
+
+    def test_names_times_and_sentences(self):
+        b = broker.Broker("x", "localhost:1", None)
+        b.rename(77, "session")
+        b.names["ab" * 16] = "id of t"
+        now = int(time.time() * 1000)
+        self.assertEqual(b.comparable({"sessionId": 77, "other": 77, "topicId": "ab" * 16,
+                                       "t": now, "port": 9, "errorMessage": "no",
+                                       "records": b""}),
+                         {"sessionId": "session", "other": 77, "topicId": "id of t", "t": "now",
+                          "port": "port", "errorMessage": "a sentence", "records": []})
+        self.assertEqual(b.comparable({"topics": [2, 1], "rest": [2, 1]}),
+                         {"topics": [1, 2], "rest": [2, 1]})
 
 
 class Numbers(unittest.TestCase):

@@ -141,16 +141,19 @@ std::uint64_t try_produce(base::Buffer bytes, base::Random& random) {
   rules.compacted = random.chance(50);
   if (random.chance(30)) rules.compression_type = static_cast<Codec>(random.below(5));
   if (random.chance(30)) rules.timestamp_type = TimestampType::log_append_time;
-  const ProduceShape shape = look_at_produce(bytes, true);
-  if (shape.error != ProduceError::none || shape.not_a_batch) return 0;
+  if (random.chance(30)) rules.timestamp_before_max_ms = static_cast<std::int64_t>(random.below(9));
+  if (random.chance(30)) rules.timestamp_after_max_ms = static_cast<std::int64_t>(random.below(9));
+  const ProduceShape shape = look_at_produce(bytes, random.chance(50));
+  if (shape.error != ProduceError::none) return 0;
   CHECK(shape.size_bytes <= bytes.size());
-  bytes.resize(shape.size_bytes);
-  ProduceVerdict verdict = check_produce(bytes, rules);
+  const base::MutableBytes batch = base::MutableBytes(bytes).first(shape.size_bytes);
+  const ProduceVerdict verdict = check_produce(batch, rules);
+  CHECK(verdict.faults.empty() || verdict.error != ProduceError::none);
   if (verdict.error != ProduceError::none) return 0;
-  const PreparedBatch prepared = prepare_produce(bytes, verdict, rules);
+  const PreparedBatch prepared = prepare_produce(batch, verdict, rules);
   if (prepared.error != ProduceError::none) return 0;
   // Whatever was accepted must now satisfy a leader without further change.
-  const base::Buffer& ready = prepared.rebuilt ? *prepared.rebuilt : bytes;
+  const base::Bytes ready = prepared.rebuilt ? base::Bytes(*prepared.rebuilt) : base::Bytes(batch);
   CHECK(verify_crc(ready).has_value());
   auto info = parse_batch(ready);
   CHECK(info.has_value() && info->record_count == info->next_offset());

@@ -49,9 +49,6 @@ class Broker:
         self._socket(connection).sendall(struct.pack(">i", len(frame)) + frame)
         return self.correlation
 
-    def send_raw(self, frame, connection=0):
-        self._socket(connection).sendall(struct.pack(">i", len(frame)) + frame)
-
     def receive(self, api, version, correlation, connection=0):
         s = self._socket(connection)
         try:

@@ -10,11 +10,6 @@ class Case:
         self.name, self.body, self.allowed = name, body, list(allowed)
 
 
-def joined(*tables):
-    """All cases of several tables."""
-    return [case for table in tables for case in table]
-
-
 def differences(real, ours, where=""):
     """Pairs of a path and a sentence, for each place where two comparable values part."""
     if isinstance(real, dict) and isinstance(ours, dict):

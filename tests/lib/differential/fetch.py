@@ -50,12 +50,6 @@ def fill(b, topic, partition=0, *batches):
             raise AssertionError(f"{b.name}: Produce to {topic}: error {error}")
 
 
-def trim(b, topic, offset, partition=0):
-    """Moves the log start; a broker that cannot do it says so, and both are then left alone."""
-    b.call("DeleteRecords", 2, {"timeoutMs": 10000, "topics": [
-        {"name": topic, "partitions": [{"partitionIndex": partition, "offset": offset}]}]})
-
-
 def versions(b):
     topic_id = b.topic("f-versions", 2)
     fill(b, "f-versions", 0, batch(ONE, ONE), batch(ONE))

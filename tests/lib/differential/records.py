@@ -3,8 +3,6 @@ import dataclasses
 import gzip
 import struct
 
-NOW = object()  # A timestamp that means the moment of the request.
-
 
 def _crc_table():
     table = []

@@ -73,7 +73,7 @@ TEST_CASE("an incremental request names what changed and hears what changed") {
   auto resumed = all.resume(id, 1, false, {}, {}, 1);
   REQUIRE(resumed.error == ErrorCode::none);
   CHECK(partitions_of(resumed.targets) == std::vector{0, 1, 2});
-  CHECK(all.finish(id, 1, resumed.targets, outcomes(3)) == std::vector{false, false, false});
+  CHECK(all.finish(id, 1, outcomes(3)) == std::vector{false, false, false});
 
   std::vector<FetchTarget> changed = targets(1);
   changed[0].offset = 9;
@@ -87,14 +87,14 @@ TEST_CASE("an incremental request names what changed and hears what changed") {
   std::vector<FetchOutcome> found = outcomes(4);
   found[1].high_watermark = 5;  // grew
   found[2].log_start = 1;       // trimmed
-  CHECK(all.finish(id, 2, resumed.targets, found) == std::vector{false, true, true, true});
+  CHECK(all.finish(id, 2, found) == std::vector{false, true, true, true});
   // Told once; the fourth is known by now, too.
   resumed = all.resume(id, 3, false, {}, {}, 3);
-  CHECK(all.finish(id, 3, resumed.targets, found) == std::vector{false, false, false, false});
+  CHECK(all.finish(id, 3, found) == std::vector{false, false, false, false});
 
   found[0].diverging = true;
   resumed = all.resume(id, 4, false, {}, {}, 4);
-  CHECK(all.finish(id, 4, resumed.targets, found) == std::vector{true, false, false, false});
+  CHECK(all.finish(id, 4, found) == std::vector{true, false, false, false});
 
   resumed = all.resume(id, 5, false, {}, {targets(2)[1], targets(9)[8]}, 5);
   CHECK(partitions_of(resumed.targets) == std::vector{0, 2, 3});
@@ -109,12 +109,12 @@ TEST_CASE("a partition whose read failed is told of until it was told to be well
   failed[1].error = true;
   for (std::int32_t epoch = 1; epoch <= 3; ++epoch) {
     const auto resumed = all.resume(id, epoch, false, {}, {}, 0);
-    CHECK(all.finish(id, epoch, resumed.targets, failed) == std::vector{false, true, false});
+    CHECK(all.finish(id, epoch, failed) == std::vector{false, true, false});
   }
   auto resumed = all.resume(id, 4, false, {}, {}, 0);
-  CHECK(all.finish(id, 4, resumed.targets, outcomes(3)) == std::vector{false, true, false});
+  CHECK(all.finish(id, 4, outcomes(3)) == std::vector{false, true, false});
   resumed = all.resume(id, 5, false, {}, {}, 0);
-  CHECK(all.finish(id, 5, resumed.targets, outcomes(3)) == std::vector{false, false, false});
+  CHECK(all.finish(id, 5, outcomes(3)) == std::vector{false, false, false});
 }
 
 TEST_CASE("who had records has to wait for the others") {
@@ -123,12 +123,12 @@ TEST_CASE("who had records has to wait for the others") {
   std::vector<FetchOutcome> found = outcomes(4);
   found[0].records = found[2].records = true;
   auto resumed = all.resume(id, 1, false, {}, {}, 0);
-  CHECK(all.finish(id, 1, resumed.targets, found) == std::vector{true, false, true, false});
+  CHECK(all.finish(id, 1, found) == std::vector{true, false, true, false});
   resumed = all.resume(id, 2, false, {}, {}, 0);
   CHECK(partitions_of(resumed.targets) == std::vector{1, 3, 0, 2});
   // All of them: the order stays.
   for (FetchOutcome& one : found) one.records = true;
-  REQUIRE(all.finish(id, 2, resumed.targets, found));
+  REQUIRE(all.finish(id, 2, found));
   resumed = all.resume(id, 3, false, {}, {}, 0);
   CHECK(partitions_of(resumed.targets) == std::vector{1, 3, 0, 2});
 }
@@ -146,11 +146,11 @@ TEST_CASE("session errors") {
   CHECK(all.resume(id, 1, false, {}, {}, 0).error == ErrorCode::invalid_fetch_session_epoch);
   // Another request came in between.
   REQUIRE(all.resume(id, 2, false, {}, {}, 0).error == ErrorCode::none);
-  CHECK(!all.finish(id, 1, first.targets, outcomes(2)));
+  CHECK(!all.finish(id, 1, outcomes(2)));
   all.close(id);
   CHECK(all.resume(id, 3, false, {}, {}, 0).error == ErrorCode::fetch_session_id_not_found);
   // Displaced while it was read: the answer is complete, the next request is not found.
-  CHECK(all.finish(id, 2, first.targets, outcomes(2)) == std::vector{true, true});
+  CHECK(all.finish(id, 2, outcomes(2)) == std::vector{true, true});
 }
 
 TEST_CASE("a session without partitions ends") {
@@ -174,8 +174,7 @@ TEST_CASE("by topic id the name is learned once and kept") {
   auto resumed = all.resume(id, 1, true, {}, {}, 0);
   CHECK(resumed.targets[0].topic.empty());
   CHECK(resumed.targets[1].topic == "known");
-  resumed.targets[0].topic = "learned";
-  REQUIRE(all.finish(id, 1, resumed.targets, outcomes(2)));
+  REQUIRE(all.finish(id, 1, outcomes(2), {{0, "learned"}}));
   // A request names ids only, and still means the same partition.
   std::vector<FetchTarget> again(1);
   again[0].topic_id = asked[1].topic_id;
@@ -255,7 +254,7 @@ TEST_CASE("epochs of a session go on at 1 after the largest") {
   for (std::int32_t epoch = 1; epoch <= 1000; ++epoch) {
     const auto resumed = all.resume(id, epoch, false, {}, {}, 0);
     REQUIRE(resumed.error == ErrorCode::none);
-    REQUIRE(all.finish(id, epoch, resumed.targets, outcomes(1)));
+    REQUIRE(all.finish(id, epoch, outcomes(1)));
   }
   CHECK(FetchSessions::next_epoch(1000) == 1001);
   CHECK(FetchSessions::next_epoch(std::numeric_limits<std::int32_t>::max()) == 1);

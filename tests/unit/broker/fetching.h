@@ -18,6 +18,24 @@ using std::chrono::milliseconds;
 template <class T>
 using Task = boost::asio::awaitable<T>;
 
+// Long polls that wait in partitions of the broker.
+inline std::size_t waiters_of(Running& broker) {
+  std::size_t all = 0;
+  for (std::size_t i = 0; i < broker->shard_count(); ++i) {
+    auto go = [&broker, i]() -> Task<std::size_t> {
+      auto there = [&broker, i]() -> Task<std::size_t> {
+        std::size_t count = 0;
+        for (const auto& [id, partition] : broker->shard(i).partitions())
+          count += partition->waiting();
+        co_return count;
+      };
+      co_return co_await on(broker->shard(i), std::move(there));
+    };
+    all += broker.run(std::move(go));
+  }
+  return all;
+}
+
 // Begins a long poll, does something, and answers what came and after how long.
 struct Poll {
   FetchResponse answer;
@@ -28,7 +46,9 @@ inline Poll poll(Running& broker, const FetchRequest& request, std::int16_t vers
                  const std::function<void()>& act) {
   Client waiting(broker.port());
   REQUIRE(waiting.socket().send(encode_request(version, request)));
-  std::this_thread::sleep_for(milliseconds(150));
+  const auto given_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (waiters_of(broker) == 0 && std::chrono::steady_clock::now() < given_up)
+    std::this_thread::sleep_for(milliseconds(5));
   const auto began = std::chrono::steady_clock::now();
   act();
   Poll result;
