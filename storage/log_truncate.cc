@@ -114,7 +114,7 @@ base::Result<void> SegmentedLog::restart_at(Offset offset) {
   if (offline_) return StorageErrc::offline;
   if (offset < 0 || offset > log_end_limit) return StorageErrc::offset_out_of_range;
   if (empty() && log_end_ == offset && log_start_ == offset && active().base() == offset &&
-      epochs_.entries().empty())
+      epochs_.entries().empty() && producers_.size() == 0)
     return {};
   base::logger("storage").info("log {} is emptied and begins anew at {}", directory_, offset);
   durable_end_ = std::min(durable_end_, offset);
