@@ -125,6 +125,13 @@ Failure failure_of(const base::Error& error) {
     switch (static_cast<protocol::ErrorCode>(error.value())) {
       case protocol::ErrorCode::leader_not_available:
       case protocol::ErrorCode::broker_not_available:
+      // A leader that was just elected or started, before it and the metadata agree: it says
+      // nothing of the partition yet, and the next metadata show when it can.
+      case protocol::ErrorCode::not_leader_or_follower:
+      case protocol::ErrorCode::replica_not_available:
+      case protocol::ErrorCode::fenced_leader_epoch:
+      case protocol::ErrorCode::unknown_leader_epoch:
+      case protocol::ErrorCode::offset_not_available:
         return Failure::source_unreachable;
       case protocol::ErrorCode::corrupt_message:
         return Failure::corrupt_batch;

@@ -349,3 +349,34 @@ TEST_CASE("no leader at the source: it waits, and goes on when there is one") {
   world.source.log("t", 0).epoch += 1;
   world.await_copied("t", 0);
 }
+
+TEST_CASE("a leader that does not know its epoch yet is asked again until it does") {
+  using enum protocol::ErrorCode;
+  for (const auto error : {not_leader_or_follower, replica_not_available, fenced_leader_epoch,
+                           unknown_leader_epoch, offset_not_available}) {
+    World world;
+    world.copy_one();
+    world.source.stop();
+    world.await_state("t", 0, "FAILED");
+    world.source.log("t", 0).epoch += 1;
+    world.source.produce("t", 0, 5);
+    int refused = 0;
+    world.source.on_list_offsets = [&](protocol::ListOffsetsResponse& response) {
+      for (auto& topic : response.topics)
+        for (auto& partition : topic.partitions) {
+          partition.error_code = static_cast<std::int16_t>(error);
+          ++refused;
+        }
+    };
+    world.source.start();
+    // Longer than all attempts that an answer which is an error is given.
+    world.spin_for(1500ms);
+    CHECK(world.describe("t", 0)->retry_attempt > 0);
+    CHECK(refused > 0);
+    CHECK(refused < 40);  // no busy loop
+    world.source.on_list_offsets = nullptr;
+    world.await_copied("t", 0);
+    world.await_state("t", 0, "MIRRORING");
+    CHECK(world.same_bytes("t", 0));
+  }
+}

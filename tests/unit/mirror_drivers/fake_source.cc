@@ -247,6 +247,7 @@ void FakeSource::answer_list_offsets(base::Bytes body, std::int16_t version,
       one.offset = partition.timestamp == -2 ? from.start : from.end;
     }
   }
+  if (on_list_offsets) on_list_offsets(response);
   encode(out, version, response);
 }
 

@@ -79,6 +79,7 @@ class FakeSource {
   std::function<void(protocol::FetchRequest&, protocol::FetchResponse&)> on_fetch;
   std::function<void(protocol::MetadataResponse&)> on_metadata;
   std::function<void(base::Buffer& response)> on_bytes;  // size prefix included
+  std::function<void(protocol::ListOffsetsResponse&)> on_list_offsets;
   std::function<void(protocol::OffsetForLeaderEpochResponse&)> on_epochs;
   bool wrong_correlation = false;
   bool sessions = true;
