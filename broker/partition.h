@@ -46,7 +46,7 @@ struct ReadAnswer {
   std::uint32_t first_batch_bytes = 0;
   bool sealed = false;  // the slice ends with its segment, and there are more
   std::optional<storage::EpochEnd> diverging;
-  std::uint64_t changes = 0;  // see Partition::changes
+  std::uint64_t changes = 0;                         // see Partition::changes
   std::vector<storage::AbortedTransaction> aborted;  // read_committed only
 };
 

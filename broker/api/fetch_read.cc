@@ -123,8 +123,8 @@ Task<void> wait_for_more(Broker& broker, Shard& shard, Items& items, std::int64_
     const base::Offset seen = isolation == Isolation::read_committed
                                   ? item.answer.last_stable_offset
                                   : item.answer.high_watermark;
-    const bool changed = partition->readable_end(isolation) != seen ||
-                         partition->changes() != item.answer.changes;
+    const bool changed =
+        partition->readable_end(isolation) != seen || partition->changes() != item.answer.changes;
     partition->add_waiter(waiter, isolation);
     if (changed) waiter->wake();
   };

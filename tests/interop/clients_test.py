@@ -4,8 +4,8 @@
     clients_test.py [--list] [NAME...]
 
 `smoke-clients` is the libraries, `clients` also Kafka's own command-line programs; that run writes
-the table of docs/compatibility.md. TESTS_BROKER=kafka runs the same against a real Kafka 4.4.0, which
-must pass all of it: that is how the programs are proved.
+the table of docs/compatibility.md. TESTS_BROKER=kafka runs the same against a real Kafka 4.4.0,
+which must pass all of it: that is how the programs are proved.
 """
 import concurrent.futures
 import json
