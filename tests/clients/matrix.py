@@ -120,6 +120,7 @@ def clients():
                lambda: builds.python("with_aiokafka.py", "aiokafka.txt"),
                can=ALL | {"alter-all", "delete-records"}),
         Client("franz-go", "Go", "franz-go", "1.22.3", lambda: builds.go_program("franz"),
+               settle_ms=250,
                can=ALL | {"alter", "alter-all", "delete-records", "log-dirs", "elect-leaders",
                           "reassignments", "quotas", "producers", "features", "config-resources",
                           "list-all-offsets"}),

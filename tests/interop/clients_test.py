@@ -151,7 +151,11 @@ class Matrix:
             here = [b for b in batches if n * size <= b.base_offset < (n + 1) * size]
             if codec == "lz4" and client.lz4_waits_for not in (None, *self.served):
                 said, codec = base + "; lz4 waits for FindCoordinator", "none"
-            suite.equal(f"codec of {text}", {b.codec for b in here}, {codec})
+            codecs = {b.codec for b in here}
+            # librdkafka leaves a batch plain that its codec would only make larger.
+            if client.judge == "java" and len(codecs) > 1:
+                codecs.discard("none")
+            suite.equal(f"codec of {text}", codecs, {codec})
             suite.equal(f"producer ids of {text}", {b.producer_id >= 0 for b in here},
                         {mode == "idempotent"})
         return said
