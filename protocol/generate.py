@@ -348,6 +348,8 @@ def body(f, value, name, message):
         if f.nullable:
             return f"io.nullable({value}{null}, [&](auto&& e) {{ layout(io, e, v); }});"
         return f"layout(io, {value}, v);"
+    if f.name == "throttle_time_ms":
+        return f"io.throttle_time({value});"
     kind = {"string": "text", "bytes": "blob", "records": "records"}.get(f.element, "num")
     if kind == "records" and not f.nullable:
         null = ", false"

@@ -103,6 +103,7 @@ class Reader {
   }
   void num(double& v);
   void num(base::Uuid& v);
+  void throttle_time(std::int32_t& v) { num(v); }
   std::uint32_t uvarint();
 
   void text(std::string& v);
@@ -210,6 +211,8 @@ class Writer {
   const std::vector<Splice>& splices() const { return splices_; }
   // The size of the sum: the buffer and what its splices stand for.
   std::size_t size() const { return out_.size() + spliced_; }
+  // Where in the buffer the four bytes of throttle_time_ms stand, if the message has it.
+  std::optional<std::size_t> throttle_time_at() const { return throttle_time_at_; }
 
   template <std::integral T>
   void num(const T& v) {
@@ -219,6 +222,10 @@ class Writer {
   void num(const bool& v) { out_.push_back(std::byte{v}); }
   void num(const double& v) { num(std::bit_cast<std::uint64_t>(v)); }
   void num(const base::Uuid& v) { append(v.bytes.data(), v.bytes.size()); }
+  void throttle_time(const std::int32_t& v) {
+    throttle_time_at_ = out_.size();
+    num(v);
+  }
   void uvarint(std::uint32_t v);
 
   void text(const std::string& v);
@@ -277,6 +284,7 @@ class Writer {
 
   base::Buffer& out_;
   std::vector<Splice> splices_;
+  std::optional<std::size_t> throttle_time_at_;
   std::size_t spliced_ = 0;
   bool flexible_ = false;
 };

@@ -4,7 +4,9 @@
 #pragma once
 #include <spdlog/logger.h>
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace base {
@@ -16,5 +18,12 @@ spdlog::logger& logger(const char* module);
 void start_logging(const std::string& level);
 // Writes out what is queued. Call before the process ends.
 void stop_logging();
+
+// The levels that hold now by module, and under "root" the one of modules without an own one.
+// Names are Kafka's: TRACE, DEBUG, INFO, WARN, ERROR, FATAL, OFF.
+std::map<std::string, std::string> logger_levels();
+// Without a level the module goes back to that of "root". False: no such module, no such level, or
+// "root" without one.
+bool set_logger_level(const std::string& module, const std::optional<std::string>& level);
 
 }  // namespace base

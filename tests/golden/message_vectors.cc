@@ -93,7 +93,9 @@ Verdict judge(base::Bytes in, std::int16_t version) {
   if (!decode(out, version, again)) {
     return out.size() < in.size() ? Verdict::equivalent : Verdict::broken;
   }
-  return again == m ? Verdict::equivalent : Verdict::broken;
+  // A number that is none equals nothing, itself neither; its bytes do.
+  const bool alike = again == m || encoded(again, version) == out;
+  return alike ? Verdict::equivalent : Verdict::broken;
 }
 
 template <class M>

@@ -160,6 +160,10 @@ public class MessageVectors {
             Object fresh = owner.getClass().getConstructor().newInstance();
             return !(boolean) owner.getClass().getMethod(getter).invoke(fresh);
         }
+        // Java has no unsigned 16 bits: the setter takes an int and refuses what does not fit.
+        if (type == org.apache.kafka.common.protocol.types.Type.UINT16) {
+            return variant == Variant.edge ? 0xffff : 0x0100 + ++count;
+        }
         return scalar(raw, variant);
     }
 
@@ -196,6 +200,9 @@ public class MessageVectors {
         }
         if (kind == long.class || kind == Long.class) {
             return edge ? (low ? Long.MIN_VALUE : Long.MAX_VALUE) : 0x0102030405060000L + k;
+        }
+        if (kind == double.class || kind == Double.class) {
+            return edge ? (low ? -Double.MAX_VALUE : Double.MIN_VALUE) : 0.125 + k;
         }
         if (kind == String.class) {
             // Some are long enough for a prefix of two bytes, where prefixes are varints.
