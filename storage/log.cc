@@ -79,8 +79,8 @@ bool SegmentedLog::should_roll(const protocol::BatchInfo& next, std::uint64_t pe
   if (segment.index_full(config_.segment_index_bytes, entries)) return true;
   if (first_timestamp_ms && *first_timestamp_ms >= 0)
     return next.max_timestamp > *first_timestamp_ms &&
-           next.max_timestamp - *first_timestamp_ms > config_.segment_ms;
-  return now_ms - segment.created_ms() > config_.segment_ms;
+           next.max_timestamp - *first_timestamp_ms > segment_ms();
+  return now_ms - segment.created_ms() > segment_ms();
 }
 
 // Begins a new segment, for the batch `next` if there is one. Nothing is lost when it fails
@@ -192,6 +192,22 @@ std::vector<OpenTransaction> SegmentedLog::open_transactions() const {
   return all;
 }
 
+std::vector<ActiveProducer> SegmentedLog::active_producers() const {
+  std::vector<ActiveProducer> all;
+  for (const auto& [id, producer] : producers_.all()) {
+    ActiveProducer one;
+    one.id = id;
+    one.epoch = producer.epoch;
+    if (const auto* const last = producer.last()) one.last_sequence = last->last_sequence;
+    one.last_timestamp_ms = producer.last_timestamp_ms;
+    one.coordinator_epoch = producer.coordinator_epoch;
+    one.transaction_first_offset = producer.transaction_first_offset;
+    all.push_back(one);
+  }
+  std::ranges::sort(all, {}, &ActiveProducer::id);
+  return all;
+}
+
 base::Result<void> SegmentedLog::maybe_roll(std::int64_t now_ms) {
   now_ms_ = now_ms;
   if (now_ms - producers_checked_ms_ >= config_.producer_check_interval_ms) {
@@ -199,7 +215,7 @@ base::Result<void> SegmentedLog::maybe_roll(std::int64_t now_ms) {
     producers_.expire(now_ms, config_.producer_expiration_ms);
   }
   if (offline_ || active().size_bytes() == 0) return {};
-  if (now_ms - active().created_ms() <= config_.segment_ms) return {};
+  if (now_ms - active().created_ms() <= segment_ms()) return {};
   auto rolled = roll(nullptr, now_ms);
   if (rolled.has_error()) return go_offline(rolled.error());
   return {};

@@ -30,6 +30,7 @@ struct LogConfig {
   std::uint32_t segment_bytes = 1u << 30;  // segment.bytes
   std::int64_t segment_ms =
       7ll * 24 * 3600 * 1000;                     // segment.ms, by record timestamps as Kafka does
+  std::int64_t segment_jitter_ms = 0;             // segment.jitter.ms: at most so much earlier
   std::uint32_t segment_index_bytes = 10u << 20;  // segment.index.bytes
   std::uint32_t index_interval_bytes = 4096;      // index.interval.bytes
   std::uint32_t max_message_bytes = 1048588;      // max.message.bytes; the leader's door only
@@ -37,6 +38,7 @@ struct LogConfig {
   bool compacted = false;  // cleanup.policy contains compact: records need keys
   std::int64_t producer_expiration_ms = 24ll * 3600 * 1000;
   std::int64_t producer_check_interval_ms = 10ll * 60 * 1000;  // how often that is looked at
+  std::int64_t file_delete_delay_ms = 60'000;                  // file.delete.delay.ms
 };
 
 enum class AppendOrigin {
@@ -100,6 +102,24 @@ struct OpenTransaction {
   base::ProducerEpoch producer_epoch = 0;
   std::int32_t coordinator_epoch = -1;
   Offset first_offset = 0;
+};
+
+// An idempotent or transactional producer that the log remembers.
+struct ActiveProducer {
+  base::ProducerId id = 0;
+  std::optional<base::ProducerEpoch> epoch;
+  std::optional<std::int32_t> last_sequence;
+  std::int64_t last_timestamp_ms = -1;
+  std::int32_t coordinator_epoch = -1;
+  std::optional<Offset> transaction_first_offset;  // of an open transaction
+};
+
+// Kafka's three reasons to drop the oldest segments; absent: no limit.
+struct RetentionLimits {
+  std::int64_t now_ms = 0;
+  Offset high_watermark = 0;  // nothing above it goes
+  std::optional<std::int64_t> retention_ms;
+  std::optional<std::uint64_t> retention_bytes;
 };
 
 struct CompactionLimits {
@@ -173,9 +193,16 @@ class Log {
   virtual base::Result<void> truncate_to(Offset offset) = 0;
   // Drops everything; the log is empty and begins at `offset`. Durable on return.
   virtual base::Result<void> restart_at(Offset offset) = 0;
-  // Records below `offset` are no longer served; whole segments below are deleted. Never beyond the
-  // log end; a lower value than now is ignored.
+  // Records below `offset` are no longer served; the files of whole segments below are renamed to
+  // `.deleted` by the next SyncJob. Never beyond the log end; a lower value than now is ignored.
   virtual base::Result<void> advance_log_start(Offset offset) = 0;
+
+  // Drops the oldest segments that the limits do not allow, the active one included if all of its
+  // records are too old; the log start follows. How many went.
+  virtual base::Result<std::size_t> apply_retention(const RetentionLimits& limits) = 0;
+  // Files of dropped segments, renamed to `.deleted`, whose time on disk is over: paths for the
+  // caller to remove where waiting for the device does no harm. They are not told of twice.
+  virtual std::vector<std::string> take_deleted(std::int64_t now_ms) = 0;
 
   // Kafka's rule (B12): future epoch → nothing; known → its end; missing between → largest smaller
   // epoch and its end.
@@ -190,6 +217,7 @@ class Log {
 
   virtual Offset last_stable_offset(Offset high_watermark) const = 0;
   virtual std::vector<OpenTransaction> open_transactions() const = 0;
+  virtual std::vector<ActiveProducer> active_producers() const = 0;  // by id
   virtual base::Result<std::vector<AbortedTransaction>> aborted_transactions(Offset from,
                                                                              Offset to) const = 0;
 

@@ -85,6 +85,8 @@ class KafkaLogDirectory final : public LogDirectory {
                                               std::int64_t now_ms,
                                               std::uint64_t reserve_bytes) override;
   base::Result<void> delete_log(const std::string& topic, std::int32_t partition) override;
+  base::Result<std::optional<std::string>> set_log_aside(const std::string& topic,
+                                                         std::int32_t partition) override;
   base::Result<void> write_checkpoints(const std::vector<Checkpoint>& all) override;
   std::optional<Checkpoint> checkpoint(const std::string& topic,
                                        std::int32_t partition) const override;
@@ -99,7 +101,6 @@ class KafkaLogDirectory final : public LogDirectory {
   base::Result<void> write_identity();
   base::Result<OffsetCheckpoint> read_offsets(const char* name);
   base::Result<void> write_offsets();
-  base::Result<void> remove_directory(const std::string& topic, std::int32_t partition);
   // With mutex_ held; the files follow with the next write_offsets().
   void forget(const std::string& topic, std::int32_t partition) {
     for (OffsetCheckpoint* offsets : {&recovery_points_, &log_starts_, &high_watermarks_})
@@ -232,22 +233,23 @@ base::Result<std::unique_ptr<Log>> KafkaLogDirectory::open_log(
 }
 
 base::Result<void> KafkaLogDirectory::delete_log(const std::string& topic, std::int32_t partition) {
-  const std::string directory = log_path(topic, partition);
-  {
-    std::lock_guard lock(mutex_);
-    forget(topic, partition);
-  }
-  TRY(bool there, files_.exists(directory));
-  if (there) TRY_VOID(remove_directory(topic, partition));
+  TRY(const auto aside, set_log_aside(topic, partition));
+  if (aside) TRY_VOID(files_.remove_all(*aside));
   // Not before: on a full disk deleting is what makes the room to write.
   std::lock_guard lock(mutex_);
   if (files_lag_) TRY_VOID(write_offsets());
   return {};
 }
 
-base::Result<void> KafkaLogDirectory::remove_directory(const std::string& topic,
-                                                       std::int32_t partition) {
+base::Result<std::optional<std::string>> KafkaLogDirectory::set_log_aside(const std::string& topic,
+                                                                          std::int32_t partition) {
   const std::string directory = log_path(topic, partition);
+  {
+    std::lock_guard lock(mutex_);
+    forget(topic, partition);
+  }
+  TRY(bool there, files_.exists(directory));
+  if (!there) return std::optional<std::string>();
   const std::string suffix = "-" + std::to_string(partition) + "." +
                              base::to_hex(base::Random::from_system().uuid().bytes) +
                              std::string(delete_suffix);
@@ -255,7 +257,7 @@ base::Result<void> KafkaLogDirectory::remove_directory(const std::string& topic,
   const std::string aside = path_ + "/" + topic.substr(0, file_name_max - suffix.size()) + suffix;
   TRY_VOID(files_.rename(directory, aside));
   TRY_VOID(files_.sync_directory(path_));
-  return files_.remove_all(aside);
+  return std::optional(aside);
 }
 
 // All three, with mutex_ held.

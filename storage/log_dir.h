@@ -46,6 +46,10 @@ class LogDirectory {
                                                       std::uint64_t reserve_bytes) = 0;
   // Renames to `-delete` first, so that a crash cannot bring it back half, then removes.
   virtual base::Result<void> delete_log(const std::string& topic, std::int32_t partition) = 0;
+  // The first half alone: the log is gone and its bytes are still there, under the path that is
+  // answered, for the caller to remove. Absent: there was none.
+  virtual base::Result<std::optional<std::string>> set_log_aside(const std::string& topic,
+                                                                 std::int32_t partition) = 0;
 
   // Checkpoints, written together: recovery point (durable end), log start, high watermark, per
   // `topic partition`.

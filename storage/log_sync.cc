@@ -31,7 +31,7 @@ class LogSyncJob final : public SyncJob {
     if (state) TRY_VOID(write(log_state_file, *state));
     // Oldest first, one by one: whatever a power cut leaves is a log without a hole.
     for (const auto& segment : doomed) {
-      TRY_VOID(segment->remove_files());
+      TRY_VOID(segment->mark_deleted());
       TRY_VOID(files_.sync_directory(directory_));
     }
     small_files_written = true;
@@ -124,6 +124,8 @@ base::Result<void> SegmentedLog::settle(LogSyncJob& job, base::Result<void> outc
     return {};
   }
   if (job.sync_directory) front_durable_ = true;
+  for (const auto& segment : job.doomed)
+    deleted_.push_back({segment->base(), now_ms_ + config_.file_delete_delay_ms});
   if (state_ && job.state) state_->recovery_point = job.end;
   durable_end_ = std::max(durable_end_, job.end);
   return {};

@@ -106,7 +106,10 @@ class PosixFileSystem final : public FileSystem {
   }
 
   base::Result<void> rename(const std::string& from, const std::string& to) override {
-    if (::rename(from.c_str(), to.c_str()) != 0) return failed("renaming", from);
+    if (::rename(from.c_str(), to.c_str()) != 0) {
+      if (errno == ENOENT) return last_error();
+      return failed("renaming", from);
+    }
     return {};
   }
 

@@ -79,6 +79,7 @@ class ProducerState {
   void expire(std::int64_t now_ms, std::int64_t expiration_ms);
   std::size_t size() const { return producers_.size(); }
   const Producer* find(base::ProducerId id) const;
+  const std::unordered_map<base::ProducerId, Producer>& all() const { return producers_; }
 
   // Kafka's snapshot file, version 1.
   base::Buffer encode_snapshot() const;

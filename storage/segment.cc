@@ -422,11 +422,21 @@ base::Result<void> Segment::remove_files() {
   return remove_segment_files(files_, directory_, base_);
 }
 
+base::Result<void> Segment::mark_deleted() {
+  release();
+  for (const char* suffix : segment_suffixes) {
+    auto renamed = files_.rename(path(suffix), path(suffix) + deleted_suffix);
+    if (renamed.has_error() && renamed.error() != boost::system::errc::no_such_file_or_directory)
+      return renamed.error();
+  }
+  return {};
+}
+
 base::Result<void> remove_segment_files(FileSystem& files, const std::string& directory,
                                         base::Offset base) {
   // The .log file first: an index without a log is removed at the next start, the other way round
   // it is rebuilt for nothing.
-  for (const char* suffix : {".log", ".index", ".timeindex", ".txnindex", ".snapshot"}) {
+  for (const char* suffix : segment_suffixes) {
     auto removed = files.remove(segment_path(directory, base, suffix));
     if (removed.has_error() && removed.error() != boost::system::errc::no_such_file_or_directory)
       return removed.error();

@@ -31,7 +31,14 @@ constexpr base::Offset log_end_limit = std::numeric_limits<base::Offset>::max() 
 // `<directory>/%020d<suffix>`
 std::string segment_path(const std::string& directory, base::Offset base, const char* suffix);
 
-// Of whatever is there by these names, the producer snapshot included.
+// The files of a segment that was dropped keep their names with this behind, until they are
+// removed.
+constexpr const char* deleted_suffix = ".deleted";
+// All that a segment may consist of, the producer snapshot included; the .log file first.
+constexpr const char* segment_suffixes[] = {".log", ".index", ".timeindex", ".txnindex",
+                                            ".snapshot"};
+
+// Of whatever is there by these names.
 base::Result<void> remove_segment_files(FileSystem& files, const std::string& directory,
                                         base::Offset base);
 
@@ -112,6 +119,8 @@ class Segment {
   base::Result<void> sync_indexes();
 
   base::Result<void> remove_files();
+  // Renames them to `.deleted`. Readers that hold the file go on.
+  base::Result<void> mark_deleted();
   // Gives back the descriptor of the .log file until the next use.
   void release();
 

@@ -71,6 +71,8 @@ class SegmentedLog final : public Log {
   base::Result<void> truncate_to(Offset offset) override;
   base::Result<void> restart_at(Offset offset) override;
   base::Result<void> advance_log_start(Offset offset) override;
+  base::Result<std::size_t> apply_retention(const RetentionLimits& limits) override;
+  std::vector<std::string> take_deleted(std::int64_t now_ms) override;
   std::optional<EpochEnd> end_offset_for(LeaderEpoch epoch) const override;
   std::vector<EpochEnd> epochs() const override;
   base::Result<std::optional<TimestampOffset>> offset_for_timestamp(
@@ -78,6 +80,7 @@ class SegmentedLog final : public Log {
   base::Result<std::optional<TimestampOffset>> max_timestamp() const override;
   Offset last_stable_offset(Offset high_watermark) const override;
   std::vector<OpenTransaction> open_transactions() const override;
+  std::vector<ActiveProducer> active_producers() const override;
   base::Result<std::vector<AbortedTransaction>> aborted_transactions(Offset from,
                                                                      Offset to) const override;
   std::unique_ptr<SyncJob> begin_sync() override;
@@ -104,6 +107,9 @@ class SegmentedLog final : public Log {
   base::Result<void> write_snapshot(Offset offset, bool sync);
   base::Error go_offline(base::Error why);
   void advance_epochs_start();
+
+  // log_retention.cc
+  std::int64_t segment_ms() const;  // segment.ms less the active segment's share of the jitter
 
   // log_read.cc
   void keep_open_only(Segment& segment) const;
@@ -199,6 +205,11 @@ class SegmentedLog final : public Log {
   std::vector<std::shared_ptr<File>> dirty_files_;  // of sealed segments, and snapshots
   bool active_dirty_ = false, directory_dirty_ = false, epochs_dirty_ = false, state_dirty_ = false;
   std::vector<std::unique_ptr<Segment>> doomed_;  // below the log start, oldest first
+  struct Deleted {
+    Offset base = 0;
+    std::int64_t until_ms = 0;
+  };
+  std::vector<Deleted> deleted_;  // renamed; to be removed from then on
   bool job_out_ = false;
   std::vector<std::shared_ptr<File>> files_out_;  // that it syncs
   std::shared_ptr<DiskTurn> turn_ = std::make_shared<DiskTurn>();

@@ -140,4 +140,44 @@ base::Result<ClusterRecord> decode_cluster(const std::string& value) {
   return record;
 }
 
+std::string encode(const BrokerConfigsRecord& record) {
+  wire::BrokerConfigs message;
+  message.mutable_values()->insert(record.values.begin(), record.values.end());
+  return finish(message, record);
+}
+
+base::Result<BrokerConfigsRecord> decode_broker_configs(const std::string& value) {
+  TRY(auto message, parse<wire::BrokerConfigs>(value));
+  BrokerConfigsRecord record;
+  record.values = sorted(message.values());
+  message.clear_values();
+  record.unknown_fields = message.SerializeAsString();
+  return record;
+}
+
+std::string encode(const ClientQuotaRecord& record) {
+  wire::ClientQuota message;
+  for (const auto& [type, name] : record.entity) {
+    wire::QuotaEntityPart* const part = message.add_entity();
+    part->set_type(type);
+    if (name) part->set_name(*name);
+  }
+  message.mutable_values()->insert(record.values.begin(), record.values.end());
+  return finish(message, record);
+}
+
+base::Result<ClientQuotaRecord> decode_client_quota(const std::string& value) {
+  TRY(auto message, parse<wire::ClientQuota>(value));
+  ClientQuotaRecord record;
+  for (const wire::QuotaEntityPart& part : message.entity()) {
+    std::optional<std::string>& name = record.entity[part.type()];
+    if (part.has_name()) name = part.name();
+  }
+  record.values = {message.values().begin(), message.values().end()};
+  message.clear_entity();
+  message.clear_values();
+  record.unknown_fields = message.SerializeAsString();
+  return record;
+}
+
 }  // namespace storage

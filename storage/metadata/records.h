@@ -49,13 +49,32 @@ struct ClusterRecord {
   std::string unknown_fields = {};
 };
 
+// What was set at run time for one broker, or for all of them.
+struct BrokerConfigsRecord {
+  std::map<std::string, std::string> values;
+  std::string unknown_fields = {};
+};
+
+// By type (user, client-id) the name that the quota is for; without a name the default entity.
+using QuotaEntity = std::map<std::string, std::optional<std::string>, std::less<>>;
+
+struct ClientQuotaRecord {
+  QuotaEntity entity;
+  std::map<std::string, double> values;
+  std::string unknown_fields = {};
+};
+
 std::string encode(const TopicRecord& record);
 std::string encode(const MirrorRecord& record);
 std::string encode(const ProducerIdBlockRecord& record);
 std::string encode(const ClusterRecord& record);
+std::string encode(const BrokerConfigsRecord& record);
+std::string encode(const ClientQuotaRecord& record);
 base::Result<TopicRecord> decode_topic(const std::string& value);
 base::Result<MirrorRecord> decode_mirror(const std::string& value);
 base::Result<ProducerIdBlockRecord> decode_producer_id_block(const std::string& value);
 base::Result<ClusterRecord> decode_cluster(const std::string& value);
+base::Result<BrokerConfigsRecord> decode_broker_configs(const std::string& value);
+base::Result<ClientQuotaRecord> decode_client_quota(const std::string& value);
 
 }  // namespace storage
