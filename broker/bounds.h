@@ -47,4 +47,10 @@ constexpr double compaction_dirty_ratio_min = 0.5;
 // Memory for the keys of one compaction; what does not fit waits for the next.
 constexpr std::size_t compaction_key_bytes_max = 16 << 20;
 
+// Clients of a shard whose use is remembered; beyond, those that have used nothing are forgotten.
+constexpr std::size_t quota_buckets_max = 10'000;
+// A Fetch of a client over its quota is begun after so long at the latest: clients give up on an
+// answer after 30 s, as a rule.
+constexpr std::chrono::seconds fetch_delay_max = 20s;
+
 }  // namespace broker

@@ -18,6 +18,8 @@
 #include "broker/log_store.h"
 #include "broker/mirror_target.h"
 #include "broker/producer_ids.h"
+#include "broker/quotas.h"
+#include "broker/retention.h"
 #include "broker/server.h"
 #include "mirror/coordinator.h"
 #include "protocol/base/check.h"
@@ -215,6 +217,7 @@ std::optional<std::string> Broker::start() {
   }
   if (auto problem = open_storage()) return problem;
   producer_ids_ = std::make_unique<ProducerIds>(*this);
+  quotas_ = std::make_unique<ClientQuotas>(*this);
   mirror_target_ = std::make_unique<MirrorTarget>(*this);
   for (const auto& shard : shards_) {
     shard->set_catalog(catalog_->snapshot());
@@ -237,9 +240,10 @@ void Broker::start_background() {
   };
   const std::chrono::milliseconds cleaner_backoff(config_.integer("log.cleaner.backoff.ms"));
   for (const auto& shard : shards_) {
-    background_ += 2;
+    background_ += 3;
     asio::co_spawn(shard->executor(), tick_loop(shard.get()), ended);
     asio::co_spawn(shard->executor(), compact_loop(shard.get(), cleaner_backoff), ended);
+    asio::co_spawn(shard->executor(), retention_loop(shard.get()), ended);
   }
   ++background_;
   asio::co_spawn(shard(0).executor(), checkpoint_loop(), ended);
@@ -256,6 +260,11 @@ asio::awaitable<void> Broker::tick_loop(Shard* shard) {
 asio::awaitable<void> Broker::compact_loop(Shard* shard, std::chrono::milliseconds interval) {
   Compactor compactor(*shard, interval);
   co_await compactor.run();
+}
+
+asio::awaitable<void> Broker::retention_loop(Shard* shard) {
+  Retention retention(*this, *shard);
+  co_await retention.run();
 }
 
 asio::awaitable<void> Broker::checkpoint_loop() {

@@ -22,6 +22,7 @@ class Coordinator;
 
 namespace broker {
 
+class ClientQuotas;
 class LogStore;
 class MirrorTarget;
 class ProducerIds;
@@ -54,6 +55,7 @@ class Broker {
   Catalog& catalog() { return *catalog_; }
   LogStore& logs() { return *logs_; }
   ProducerIds& producer_ids() { return *producer_ids_; }
+  ClientQuotas& quotas() { return *quotas_; }
   MirrorTarget& mirror_target() { return *mirror_target_; }
   mirror::Coordinator& mirrors() { return *mirrors_; }
 
@@ -69,6 +71,7 @@ class Broker {
   void start_background();
   boost::asio::awaitable<void> tick_loop(Shard* shard);
   boost::asio::awaitable<void> compact_loop(Shard* shard, std::chrono::milliseconds interval);
+  boost::asio::awaitable<void> retention_loop(Shard* shard);
   boost::asio::awaitable<void> checkpoint_loop();
   // Syncs every log of every shard and answers where they stand. On shard 0.
   boost::asio::awaitable<std::vector<storage::LogDirectory::Checkpoint>> flush_all();
@@ -87,6 +90,7 @@ class Broker {
   std::unique_ptr<LogStore> logs_;
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<ProducerIds> producer_ids_;
+  std::unique_ptr<ClientQuotas> quotas_;
   std::unique_ptr<MirrorTarget> mirror_target_;
   std::unique_ptr<mirror::Coordinator> mirrors_;
   std::unique_ptr<Server> server_;

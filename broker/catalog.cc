@@ -44,6 +44,14 @@ bool is_valid_topic_name(std::string_view name) {
          std::ranges::all_of(name, legal);
 }
 
+std::optional<std::string> find_collision(const Snapshot& catalog, std::string_view name) {
+  if (name.find_first_of("._") == std::string_view::npos) return std::nullopt;
+  const auto same = [](char a, char b) { return (a == '.' ? '_' : a) == (b == '.' ? '_' : b); };
+  for (const auto& [other, topic] : catalog.topics())
+    if (other != name && std::ranges::equal(other, name, same)) return other;
+  return std::nullopt;
+}
+
 TopicPtr Snapshot::find(std::string_view name) const {
   const auto at = topics_.find(name);
   return at == topics_.end() ? nullptr : at->second;
@@ -88,6 +96,7 @@ base::Result<void> Catalog::load() {
     snapshot->mirrors_[std::move(name)] =
         std::make_shared<const storage::MirrorRecord>(std::move(mirror));
   }
+  TRY_VOID(load_settings(*snapshot));
   snapshot_ = std::move(snapshot);
   return finish_deletions();
 }
@@ -128,11 +137,12 @@ base::Result<void> Catalog::raise_all_epochs() {
 base::Result<std::shared_ptr<Partition>> Catalog::open_partition(const TopicPtr& topic,
                                                                  std::int32_t index) {
   const base::TopicPartition id = {topic->id, index};
+  Shard& home = broker_.shard_of(id);
+  const SnapshotPtr known = home.catalog();
   TRY(auto opened, broker_.logs().open_log(topic->name, index, topic->id,
-                                           log_config(topic->configs, broker_.config())));
-  auto partition =
-      std::make_shared<Partition>(broker_.shard_of(id), topic, index, std::move(opened),
-                                  produce_rules(topic->configs, broker_.config()));
+                                           log_config(topic->configs, known->config())));
+  auto partition = std::make_shared<Partition>(home, topic, index, std::move(opened),
+                                               produce_rules(topic->configs, known->config()));
   // While a topic is mirrored, and until its mirror has handed the partition over, the epoch cache
   // belongs to the source's history.
   if (topic->mirror.empty()) TRY_VOID(partition->log().begin_epoch(partition->leader_epoch()));
@@ -144,14 +154,14 @@ boost::asio::awaitable<void> Catalog::publish(SnapshotPtr next, std::vector<Topi
   std::vector<Job<bool>> jobs;
   for (std::size_t i = 0; i < broker_.shard_count(); ++i) {
     Shard* const shard = &broker_.shard(i);
-    auto deliver = [this, shard, next, touched]() -> boost::asio::awaitable<bool> {
+    auto deliver = [shard, next, touched]() -> boost::asio::awaitable<bool> {
       shard->set_catalog(next);
       for (const TopicPtr& topic : touched) {
         for (std::size_t p = 0; p < topic->partitions.size(); ++p) {
           const auto partition = shard->find({topic->id, static_cast<std::int32_t>(p)});
           if (partition)
-            partition->update(topic, log_config(topic->configs, broker_.config()),
-                              produce_rules(topic->configs, broker_.config()));
+            partition->update(topic, log_config(topic->configs, next->config()),
+                              produce_rules(topic->configs, next->config()));
         }
       }
       co_return true;
@@ -194,15 +204,17 @@ Catalog::Task<void> Catalog::open_partitions(TopicPtr topic, std::int32_t from) 
 Catalog::Task<void> Catalog::remove_partitions(TopicPtr topic, std::int32_t from) {
   std::vector<Job<base::Result<void>>> jobs;
   const auto count = static_cast<std::int32_t>(topic->partitions.size());
+  const std::int64_t delay_ms = snapshot_->config().integer("log.segment.delete.delay.ms");
   for (std::int32_t i = from; i < count; ++i) {
     const base::TopicPartition id = {topic->id, i};
     Shard* const shard = &broker_.shard_of(id);
-    auto remove = [this, shard, topic, id]() -> boost::asio::awaitable<base::Result<void>> {
+    auto remove = [this, shard, topic, id,
+                   delay_ms]() -> boost::asio::awaitable<base::Result<void>> {
       const auto partition = shard->find(id);
       shard->remove(id);
       if (partition) CO_TRY_VOID(co_await partition->close(false));
-      auto work = [this, topic, id] {
-        return broker_.logs().delete_log(topic->name, id.partition);
+      auto work = [this, topic, id, delay_ms] {
+        return broker_.logs().delete_log(topic->name, id.partition, delay_ms);
       };
       const auto deleted = co_await shard->on_disk(std::move(work));
       if (deleted.has_error())

@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "broker/config.h"
 #include "protocol/base/ids.h"
 #include "protocol/base/random.h"
 #include "protocol/base/result.h"
@@ -49,6 +50,10 @@ inline bool is_mirrored(const Topic& topic) {
 // Kafka's rule: 1 to 249 characters of [a-zA-Z0-9._-], neither "." nor "..".
 bool is_valid_topic_name(std::string_view name);
 
+// The quotas that clients have, by entity. Keys of the inner map are Kafka's: producer_byte_rate …
+using QuotaValues = std::map<std::string, double>;
+using QuotaTable = std::map<storage::QuotaEntity, QuotaValues>;
+
 class Snapshot {
  public:
   TopicPtr find(std::string_view name) const;
@@ -57,6 +62,10 @@ class Snapshot {
   const std::map<std::string, TopicPtr, std::less<>>& topics() const { return topics_; }
   MirrorPtr mirror(std::string_view name) const;
   const std::map<std::string, MirrorPtr, std::less<>>& mirrors() const { return mirrors_; }
+  // The broker's settings, with those that were changed at run time. Broker::config() are those it
+  // was started with.
+  const Config& config() const { return *config_; }
+  const QuotaTable& quotas() const { return *quotas_; }
 
  private:
   friend class Catalog;
@@ -66,8 +75,14 @@ class Snapshot {
   std::map<std::string, TopicPtr, std::less<>> topics_;
   std::unordered_map<base::Uuid, TopicPtr> by_id_;
   std::map<std::string, MirrorPtr, std::less<>> mirrors_;
+  std::shared_ptr<const Config> config_;
+  std::shared_ptr<const QuotaTable> quotas_ = std::make_shared<QuotaTable>();
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
+
+// A topic whose name differs from this one only in '.' and '_': Kafka's metrics count the two as
+// the same, so they cannot both be there.
+std::optional<std::string> find_collision(const Snapshot& catalog, std::string_view name);
 
 struct NewTopic {
   std::string name;
@@ -97,17 +112,27 @@ class Catalog {
 
   // topic_exists, topic_id_in_use, invalid_topic_name, invalid_partition_count.
   boost::asio::awaitable<base::Result<TopicPtr>> create_topic(NewTopic topic);
-  // Its logs are gone when this returns. unknown_topic_id; mirror_not_stopped while the topic is
-  // mirrored.
+  // Its logs are gone when this returns, their files after log.segment.delete.delay.ms.
+  // unknown_topic_id; mirror_not_stopped while the topic is mirrored.
   boost::asio::awaitable<base::Result<void>> delete_topic(base::Uuid id);
   // unknown_topic; invalid_partition_count unless `total` is above the present count;
   // mirror_not_stopped while mirrored, unless the mirror itself asks (`by_mirror`).
   boost::asio::awaitable<base::Result<TopicPtr>> add_partitions(std::string name,
                                                                 std::int32_t total,
                                                                 bool by_mirror = false);
-  // Replaces what is set on the topic; the logs follow at once.
-  boost::asio::awaitable<base::Result<TopicPtr>> set_configs(
-      std::string name, std::map<std::string, std::string> configs);
+  // Replaces what is set on the topic by what `change` makes of it, in one step; nothing: it stays
+  // as it is. The logs follow at once.
+  template <class Values>
+  using Alteration = std::function<std::optional<Values>(const Values&)>;
+  boost::asio::awaitable<base::Result<TopicPtr>> alter_topic(
+      std::string name, Alteration<std::map<std::string, std::string>> change);
+  // The same for the settings of all brokers, or of this one alone.
+  boost::asio::awaitable<base::Result<void>> alter_broker(bool of_cluster,
+                                                          Alteration<ConfigValues> change);
+  // Sets what has a value and removes what has none. An entity without quotas is gone.
+  using QuotaChange = std::map<std::string, std::optional<double>>;
+  boost::asio::awaitable<base::Result<void>> alter_quotas(
+      std::map<storage::QuotaEntity, QuotaChange> changes);
   // Raises the partition's leader epoch to at least `at_least`; answers the one that holds then.
   boost::asio::awaitable<base::Result<base::LeaderEpoch>> bump_epoch(base::TopicPartition id,
                                                                      base::LeaderEpoch at_least);
@@ -148,6 +173,7 @@ class Catalog {
   // Hands the snapshot to all shards, and the records in it to the partitions of `touched`.
   boost::asio::awaitable<void> publish(SnapshotPtr next, std::vector<TopicPtr> touched);
   base::Result<void> finish_deletions();
+  base::Result<void> load_settings(Snapshot& into);
 
   Broker& broker_;
   std::unique_ptr<storage::MetadataStore> store_;

@@ -46,20 +46,6 @@ Change<TopicPtr> Catalog::add_partitions(std::string name, std::int32_t total, b
   co_return co_await on(broker_.shard(0), std::move(change));
 }
 
-Change<TopicPtr> Catalog::set_configs(std::string name,
-                                      std::map<std::string, std::string> configs) {
-  auto change = [this, &name, &configs]() -> Change<TopicPtr> {
-    const auto guard = co_await lock_->take();
-    const TopicPtr topic = snapshot_->find(name);
-    if (!topic) co_return BrokerErrc::unknown_topic;
-    std::vector<Topic> changed = {*topic};
-    changed[0].configs = std::move(configs);
-    CO_TRY_VOID(co_await replace_locked(std::move(changed)));
-    co_return snapshot_->find(name);
-  };
-  co_return co_await on(broker_.shard(0), std::move(change));
-}
-
 Change<base::LeaderEpoch> Catalog::bump_epoch(base::TopicPartition id, base::LeaderEpoch at_least) {
   auto change = [this, id, at_least]() -> Change<base::LeaderEpoch> {
     const auto guard = co_await lock_->take();

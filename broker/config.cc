@@ -72,40 +72,34 @@ std::string suggestion(std::string_view name) {
 
 std::string wanted(const Setting& setting) {
   if (setting.type == ConfigType::boolean) return "true or false";
+  if (!setting.words.empty()) return fmt::format("one of {}", setting.words);
   if (setting.max == std::numeric_limits<std::int64_t>::max())
     return fmt::format("a whole number not below {}", setting.min);
   return fmt::format("a whole number from {} to {}", setting.min, setting.max);
 }
 
-void check_value(const Setting& setting, const std::string& value, const std::string& where) {
-  bool good = true;
+bool is_good(const Setting& setting, const std::string& value) {
+  const auto is_word = [&](const std::string& one) {
+    const auto words = split(setting.words);
+    return words.empty() || std::ranges::find(words, one) != words.end();
+  };
   switch (setting.type) {
     case ConfigType::boolean:
-      good = value == "true" || value == "false";
-      break;
+      return value == "true" || value == "false";
     case ConfigType::int16:
     case ConfigType::int32:
     case ConfigType::int64: {
       const auto number = parse_number<std::int64_t>(value);
-      good = number && *number >= setting.min && *number <= setting.max;
-      break;
+      return number && *number >= setting.min && *number <= setting.max;
     }
     case ConfigType::text:
+      return is_word(value);
     case ConfigType::list:
+      return std::ranges::all_of(split(value), is_word);
     case ConfigType::real:
-      break;
+      return parse_number<double>(value).has_value();
   }
-  if (!good)
-    throw ConfigError(fmt::format("{}: '{}' is no value for {}: use {}", where, value, setting.name,
-                                  wanted(setting)));
-}
-
-void check_word(std::string_view name, const std::string& value,
-                std::initializer_list<std::string_view> words) {
-  if (std::ranges::find(words, value) != words.end()) return;
-  std::string all;
-  for (const std::string_view one : words) all += (all.empty() ? "" : ", ") + std::string(one);
-  throw ConfigError(fmt::format("'{}' is no value for {}: use one of {}", value, name, all));
+  return false;
 }
 
 // NAME://HOST:PORT, an IPv6 host in brackets.
@@ -160,6 +154,11 @@ bool is_any_address(const std::string& host) {
 
 }  // namespace
 
+std::optional<std::string> value_problem(const Setting& setting, const std::string& value) {
+  if (is_good(setting, value)) return std::nullopt;
+  return fmt::format("'{}' is no value for {}: use {}", value, setting.name, wanted(setting));
+}
+
 Config Config::load(std::string_view properties, const std::vector<std::string>& overrides,
                     const std::vector<std::string>& environment) {
   Config config;
@@ -204,18 +203,12 @@ void Config::set(std::string_view name, std::string value, const std::string& wh
                     where, name));
     return;
   }
-  check_value(*setting, value, where);
+  if (const auto problem = value_problem(*setting, value))
+    throw ConfigError(fmt::format("{}: {}", where, *problem));
   values_.insert_or_assign(std::string(name), std::move(value));
 }
 
 void Config::derive() {
-  check_word("calque.log.level", text("calque.log.level"),
-             {"trace", "debug", "info", "warning", "error", "off"});
-  check_word("compression.type", text("compression.type"),
-             {"uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"});
-  check_word("log.message.timestamp.type", text("log.message.timestamp.type"),
-             {"CreateTime", "LogAppendTime"});
-
   if (!is_set("node.id") && !is_set("broker.id"))
     throw ConfigError("node.id is not set: add node.id=1, or the number this broker shall have");
   if (is_set("node.id") && is_set("broker.id") && integer("node.id") != integer("broker.id"))
@@ -290,12 +283,60 @@ void Config::derive_listeners() {
   }
 }
 
+bool Config::is_set(std::string_view name) const {
+  return of_broker_.contains(name) || of_cluster_.contains(name) || values_.contains(name);
+}
+
 std::optional<std::string> Config::value(std::string_view name) const {
-  if (const auto at = values_.find(name); at != values_.end()) return at->second;
+  for (const ConfigValues* layer : {&of_broker_, &of_cluster_, &values_})
+    if (const auto at = layer->find(name); at != layer->end()) return at->second;
   const Setting* const setting = find_setting(name);
   CHECK(setting != nullptr);
   if (!setting->fallback) return std::nullopt;
   return std::string(*setting->fallback);
+}
+
+Config Config::with_changes(ConfigValues of_cluster, ConfigValues of_broker) const {
+  Config changed = *this;
+  changed.of_cluster_ = std::move(of_cluster);
+  changed.of_broker_ = std::move(of_broker);
+  return changed;
+}
+
+std::vector<std::string_view> setting_synonyms(std::string_view name) {
+  static const std::vector<std::vector<std::string_view>> groups = {
+      {"log.retention.ms", "log.retention.minutes", "log.retention.hours"},
+      {"log.roll.jitter.ms", "log.roll.jitter.hours"},
+      {"log.roll.ms", "log.roll.hours"}};
+  for (const auto& group : groups)
+    if (std::ranges::find(group, name) != group.end()) return group;
+  return {name};
+}
+
+std::vector<ConfigSynonym> Config::synonyms(std::span<const std::string_view> names,
+                                            std::string_view wanted) const {
+  struct Layer {
+    const ConfigValues* values;
+    ConfigSource source;
+  };
+  const Layer layers[] = {{&of_broker_, ConfigSource::dynamic_broker},
+                          {&of_cluster_, ConfigSource::dynamic_cluster},
+                          {&values_, ConfigSource::static_broker}};
+  std::vector<ConfigSynonym> all;
+  const auto add = [&](std::string_view name, std::string_view value, ConfigSource source) {
+    if (all.empty() && name != wanted) return;
+    all.push_back({std::string(name), std::string(value), source});
+  };
+  for (const Layer& layer : layers)
+    for (const std::string_view name : names)
+      if (const auto at = layer.values->find(name); at != layer.values->end())
+        add(name, at->second, layer.source);
+  for (const std::string_view name : names) {
+    const Setting* const setting = find_setting(name);
+    if (setting != nullptr && setting->fallback)
+      add(name, *setting->fallback, ConfigSource::fallback);
+  }
+  return all;
 }
 
 std::int64_t Config::integer(std::string_view name) const {

@@ -34,7 +34,24 @@ struct Setting {
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
   bool dynamic = false;  // may be changed while the broker runs
   std::string_view sentence;
+  std::string_view words = {};  // of text and list: what is allowed, with commas; empty: anything
 };
+
+// Where a value comes from. The numbers are those of DescribeConfigs.
+enum class ConfigSource : std::int8_t {
+  topic = 1,
+  dynamic_broker = 2,   // set at run time for this broker
+  dynamic_cluster = 3,  // set at run time for all brokers
+  static_broker = 4,    // server.properties and what overrides it
+  fallback = 5,
+  logger = 6,
+};
+struct ConfigSynonym {
+  std::string name;
+  std::string value;
+  ConfigSource source = ConfigSource::fallback;
+};
+using ConfigValues = std::map<std::string, std::string, std::less<>>;
 
 // Sorted by name.
 std::span<const Setting> settings();
@@ -42,6 +59,10 @@ const Setting* find_setting(std::string_view name);
 // Whether any release of Kafka has a broker setting of this name.
 bool is_kafka_setting(std::string_view name);
 std::span<const std::string_view> kafka_setting_names();  // sorted
+// The setting's own name and others that mean the same, in order of precedence.
+std::vector<std::string_view> setting_synonyms(std::string_view name);
+// Why `value` cannot be the setting's, if so: a sentence.
+std::optional<std::string> value_problem(const Setting& setting, const std::string& value);
 // `name type default sentence`, a line each, for `calque serve --help`.
 std::string describe_settings();
 
@@ -71,7 +92,17 @@ class Config {
   std::vector<std::string> list(std::string_view name) const;
   // As DescribeConfigs shows it: absent is null.
   std::optional<std::string> value(std::string_view name) const;
-  bool is_set(std::string_view name) const { return values_.contains(name); }
+  bool is_set(std::string_view name) const;
+
+  // The same settings with what was changed at run time: for all brokers, and for this one, which
+  // wins.
+  Config with_changes(ConfigValues of_cluster, ConfigValues of_broker) const;
+  const ConfigValues& of_cluster() const { return of_cluster_; }
+  const ConfigValues& of_broker() const { return of_broker_; }
+  // What stands where for settings that mean the same in other units, the one that counts first.
+  // As Kafka lists it: source by source, and nothing that comes before `name`, one of them.
+  std::vector<ConfigSynonym> synonyms(std::span<const std::string_view> names,
+                                      std::string_view name) const;
 
   // What was said that deserves a line in the log: settings that Kafka knows and we do not serve.
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -88,7 +119,7 @@ class Config {
   void derive();
   void derive_listeners();
 
-  std::map<std::string, std::string, std::less<>> values_;
+  ConfigValues values_, of_cluster_, of_broker_;
   std::vector<std::string> warnings_;
   base::NodeId node_id_ = 0;
   std::string log_directory_;

@@ -18,6 +18,8 @@
 #include "broker/broker.h"
 #include "broker/dispatch.h"
 #include "broker/fault_log.h"
+#include "broker/quotas.h"
+#include "broker/work_meter.h"
 #include "protocol/base/log.h"
 #include "protocol/big_endian.h"
 
@@ -34,13 +36,40 @@ iovec as_iovec(base::Bytes bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
 
+std::uint64_t size_of(const Response& response) {
+  std::uint64_t total = response.bytes.size();
+  for (const storage::FileSlice& slice : response.slices) total += slice.size;
+  return total;
+}
+
 }  // namespace
+
+struct Connection::Charges {
+  std::optional<Quota> produce, fetch, request;
+  std::int64_t nanoseconds = 0;  // of a thread, that the handler took
+};
+
+Connection::Charges Connection::charges_for(const Request& request) const {
+  Charges charges;
+  const ClientQuotas& quotas = broker_.quotas();
+  if (!quotas.any(shard_)) return charges;
+  const std::string client_id = request.header.client_id.value_or("");
+  const auto find = [&](QuotaKind kind) {
+    return quotas.find(shard_, kind, info_.user, client_id);
+  };
+  const auto key = static_cast<protocol::ApiKey>(request.header.api_key);
+  if (key == protocol::ApiKey::produce) charges.produce = find(QuotaKind::produce);
+  if (key == protocol::ApiKey::fetch) charges.fetch = find(QuotaKind::fetch);
+  charges.request = find(QuotaKind::request);
+  return charges;
+}
 
 Connection::Connection(Broker& broker, Shard& shard, Socket socket, ConnectionInfo info,
                        FaultLog& faults)
     : broker_(broker),
       shard_(shard),
       socket_(std::move(socket)),
+      mute_timer_(socket_.get_executor()),
       info_(std::move(info)),
       faults_(faults) {
   enter(State::waiting);
@@ -60,6 +89,7 @@ void Connection::enter(State state, std::uint64_t bytes) {
       break;
     }
     case State::working:
+    case State::muted:
       deadline_ = base::Clock::time_point::max();
       break;
     case State::receiving:
@@ -73,11 +103,12 @@ void Connection::enter(State state, std::uint64_t bytes) {
 void Connection::close() {
   boost::system::error_code ignored;
   socket_.close(ignored);
+  mute_timer_.cancel();
 }
 
 void Connection::close_when_idle() {
   closing_ = true;
-  if (state_ == State::waiting || state_ == State::receiving) close();
+  if (state_ == State::waiting || state_ == State::receiving || state_ == State::muted) close();
 }
 
 void Connection::sweep(base::Clock::time_point now) {
@@ -151,23 +182,74 @@ asio::awaitable<bool> Connection::handle() {
   }
   const std::size_t body_at = size_ - body.size();
   Request request = {header, whole.subspan(body_at), info_};
-  const Response response = co_await handler(broker_, shard_, std::move(request));
+  Charges charges = charges_for(request);
+  Response response = co_await run(handler, std::move(request), charges);
   if (response.close && response.none)
     faults_.report(info_.peer, fmt::format("sent a request of API {} version {} that does not "
                                            "parse, or wanted no answer to one that failed",
                                            header.api_key, header.api_version));
+  const auto throttle = co_await charge(charges, response);
+  if (throttle.count() > 0 && response.throttle_time_at)
+    protocol::store_be<std::int32_t>(response.bytes.data() + *response.throttle_time_at,
+                                     static_cast<std::int32_t>(throttle.count()));
   if (!response.none && !co_await send(response)) co_return false;
   share_.release();
   if (capacity_ > buffer_kept_max) {
     buffer_.reset();
     capacity_ = 0;
   }
+  if (throttle.count() > 0) co_await mute(throttle);
   co_return !response.close;
 }
 
+asio::awaitable<Response> Connection::run(Handler handler, Request request, Charges& charges) {
+  if (charges.fetch) {
+    // Clients that share the quota may have used it up meanwhile.
+    for (auto waited = 0ms; waited < fetch_delay_max;) {
+      const auto debt = co_await broker_.quotas().charge(QuotaKind::fetch, *charges.fetch, 0);
+      if (debt.count() <= 0 || closing_) break;
+      co_await mute(std::min<std::chrono::milliseconds>(debt, fetch_delay_max - waited));
+      waited += debt;
+    }
+    enter(State::working);
+    request.fetch_bytes_max = static_cast<std::int32_t>(
+        std::min(broker_.quotas().window_amount(*charges.fetch),
+                 static_cast<double>(std::numeric_limits<std::int32_t>::max())));
+  }
+  if (!charges.request) co_return co_await handler(broker_, shard_, std::move(request));
+  const auto meter = std::make_shared<WorkMeter>();
+  const MeteredExecutor<Shard::Executor> metered(shard_.executor(), meter);
+  auto handled = handler(broker_, shard_, std::move(request));
+  Response response = co_await asio::co_spawn(metered, std::move(handled), asio::use_awaitable);
+  charges.nanoseconds = meter->nanoseconds;
+  co_return response;
+}
+
+asio::awaitable<std::chrono::milliseconds> Connection::charge(Charges& charges,
+                                                              const Response& response) {
+  auto throttle = 0ms;
+  ClientQuotas& quotas = broker_.quotas();
+  if (charges.produce)
+    throttle =
+        co_await quotas.charge(QuotaKind::produce, *charges.produce, static_cast<double>(size_));
+  if (charges.fetch)
+    throttle = co_await quotas.charge(QuotaKind::fetch, *charges.fetch,
+                                      static_cast<double>(size_of(response)));
+  if (charges.request)
+    throttle = std::max(throttle, co_await quotas.charge(QuotaKind::request, *charges.request,
+                                                         static_cast<double>(charges.nanoseconds)));
+  co_return throttle;
+}
+
+asio::awaitable<void> Connection::mute(std::chrono::milliseconds time) {
+  if (closing_) co_return;
+  enter(State::muted);
+  mute_timer_.expires_after(time);
+  co_await mute_timer_.async_wait(no_throw);
+}
+
 asio::awaitable<bool> Connection::send(const Response& response) {
-  std::uint64_t total = response.bytes.size();
-  for (const storage::FileSlice& slice : response.slices) total += slice.size;
+  const std::uint64_t total = size_of(response);
   if (total > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) co_return false;
   enter(State::sending, total);
   std::array<std::byte, 4> prefix{};

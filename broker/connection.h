@@ -4,6 +4,7 @@
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -35,10 +36,18 @@ class Connection {
   void sweep(base::Clock::time_point now);
 
  private:
-  enum class State { waiting, receiving, working, sending };
+  // muted: over a quota, not read for a while.
+  enum class State { waiting, receiving, working, sending, muted };
+  // What the request under way is charged to, if the client has quotas.
+  struct Charges;
 
   boost::asio::awaitable<bool> receive();
   boost::asio::awaitable<bool> handle();
+  Charges charges_for(const Request& request) const;
+  boost::asio::awaitable<Response> run(Handler handler, Request request, Charges& charges);
+  boost::asio::awaitable<std::chrono::milliseconds> charge(Charges& charges,
+                                                           const Response& response);
+  boost::asio::awaitable<void> mute(std::chrono::milliseconds time);
   boost::asio::awaitable<bool> send(const Response& response);
   boost::asio::awaitable<bool> send_bytes(base::Bytes first, base::Bytes second, bool more);
   boost::asio::awaitable<bool> send_file(const storage::FileSlice& slice);
@@ -48,6 +57,7 @@ class Connection {
   Broker& broker_;
   Shard& shard_;
   Socket socket_;
+  base::Timer mute_timer_;
   ConnectionInfo info_;
   FaultLog& faults_;
   State state_ = State::waiting;

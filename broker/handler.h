@@ -7,6 +7,7 @@
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,6 +27,8 @@ class Shard;
 struct ConnectionInfo {
   std::string listener;  // name, e.g. PLAINTEXT
   std::string peer;      // address:port
+  // Who it is for quotas: nobody proves it on a plain connection.
+  std::string user = "ANONYMOUS";
   // As told by ApiVersions v3 and above; empty until then.
   std::string software_name;
   std::string software_version;
@@ -37,6 +40,8 @@ struct Request {
   // batches in it.
   base::MutableBytes body;
   ConnectionInfo& connection;
+  // The most that a quota allows an answer to Fetch to hold.
+  std::int32_t fetch_bytes_max = std::numeric_limits<std::int32_t>::max();
 
   std::int16_t version() const { return header.api_version; }
 };
@@ -46,6 +51,8 @@ struct Response {
   // File regions that belong into `bytes`, in the order of `splices`.
   std::vector<storage::FileSlice> slices;
   std::vector<protocol::Writer::Splice> splices;
+  // Where in `bytes` throttle_time_ms stands, for whom it concerns (quotas.h).
+  std::optional<std::size_t> throttle_time_at = {};
   bool none = false;   // nothing is sent (Produce with acks=0)
   bool close = false;  // the connection ends, after the bytes (if any) were sent
 };
@@ -72,6 +79,7 @@ Response respond(const Request& request, const Message& message) {
                    protocol::ResponseHeader{request.header.correlation_id});
   encode(writer, request.version(), message);  // by the message's own namespace
   response.splices = writer.splices();
+  response.throttle_time_at = writer.throttle_time_at();
   return response;
 }
 

@@ -10,6 +10,7 @@ namespace broker {
 namespace {
 
 constexpr std::uint64_t reserve_bytes_max = 1ull << 30;
+constexpr std::uint64_t short_of_space_bytes = 16ull << 20;
 constexpr std::uint64_t reserve_divisor = 20;  // 5 %
 constexpr std::size_t file_name_max = 255;
 
@@ -26,6 +27,18 @@ base::Result<std::unique_ptr<LogStore>> LogStore::open(storage::FileSystem& file
     reserve_bytes = std::min(total / reserve_divisor, reserve_bytes_max);
   }
   return std::unique_ptr<LogStore>(new LogStore(files, std::move(directory), *reserve_bytes));
+}
+
+base::Result<LogStore::Space> LogStore::space() const {
+  Space space;
+  TRY(space.total_bytes, files_.total_bytes(path()));
+  TRY(space.free_bytes, files_.free_bytes(path()));
+  return space;
+}
+
+bool LogStore::is_short_of_space() const {
+  const auto now = space();
+  return now.has_value() && now->free_bytes < 2 * reserve_bytes_ + short_of_space_bytes;
 }
 
 base::Result<std::vector<std::string>> LogStore::set_strays_aside(const std::vector<Known>& known) {
@@ -59,8 +72,32 @@ base::Result<std::unique_ptr<storage::Log>> LogStore::open_log(const std::string
                               reserve_bytes_);
 }
 
-base::Result<void> LogStore::delete_log(const std::string& topic, std::int32_t partition) {
-  return directory_->delete_log(topic, partition);
+base::Result<void> LogStore::delete_log(const std::string& topic, std::int32_t partition,
+                                        std::int64_t delay_ms) {
+  if (delay_ms <= 0) return directory_->delete_log(topic, partition);
+  TRY(const auto aside, directory_->set_log_aside(topic, partition));
+  if (!aside) return {};
+  const std::lock_guard lock(mutex_);
+  deleted_.push_back({*aside, base::wall_clock_ms() + delay_ms});
+  return {};
+}
+
+std::vector<std::string> LogStore::take_deleted(std::int64_t now_ms) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> paths;
+  std::erase_if(deleted_, [&](const Deleted& one) {
+    if (one.until_ms > now_ms) return false;
+    paths.push_back(one.path);
+    return true;
+  });
+  return paths;
+}
+
+base::Result<void> LogStore::remove(const std::string& path) {
+  auto removed = files_.remove_all(path);
+  if (removed.has_error() && removed.error() == boost::system::errc::no_such_file_or_directory)
+    return {};
+  return removed;
 }
 
 base::Result<void> LogStore::write_checkpoints(

@@ -2,6 +2,7 @@
 // what to do with directories that no topic knows. The directory has its own lock.
 #pragma once
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,14 @@ class LogStore {
   const std::string& cluster_id() const { return directory_->identity().cluster_id; }
   bool was_clean() const { return directory_->was_clean(); }
   std::uint64_t reserve_bytes() const { return reserve_bytes_; }
+  // Of the file system. Waits for the device.
+  struct Space {
+    std::uint64_t total_bytes = 0;
+    std::uint64_t free_bytes = 0;
+  };
+  base::Result<Space> space() const;
+  // Whether so little is left that files of deleted logs cannot be kept for a while. Waits too.
+  bool is_short_of_space() const;
 
   // Moves partition directories that no topic knows, or that belong to another topic of the same
   // name, aside as `….-stray`: data is never deleted because a record is missing. Before any log is
@@ -40,7 +49,12 @@ class LogStore {
                                                        std::int32_t partition,
                                                        const base::Uuid& topic_id,
                                                        const storage::LogConfig& config);
-  base::Result<void> delete_log(const std::string& topic, std::int32_t partition);
+  // The log is gone on return; its files stay for `delay_ms` and are then told by take_deleted().
+  base::Result<void> delete_log(const std::string& topic, std::int32_t partition,
+                                std::int64_t delay_ms = 0);
+  std::vector<std::string> take_deleted(std::int64_t now_ms);
+  // A file, or a directory and what is in it; fine when it is not there. Waits for the device.
+  base::Result<void> remove(const std::string& path);
   base::Result<void> write_checkpoints(const std::vector<storage::LogDirectory::Checkpoint>& all);
   // Every log was closed without an error. Nothing may be called afterwards.
   base::Result<void> close_clean(const std::vector<storage::LogDirectory::Checkpoint>& all);
@@ -53,6 +67,12 @@ class LogStore {
   storage::FileSystem& files_;
   std::unique_ptr<storage::LogDirectory> directory_;
   std::uint64_t reserve_bytes_;
+  struct Deleted {
+    std::string path;
+    std::int64_t until_ms = 0;
+  };
+  std::mutex mutex_;
+  std::vector<Deleted> deleted_;
 };
 
 }  // namespace broker

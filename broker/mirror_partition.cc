@@ -16,7 +16,7 @@ namespace {
 using mirror::LogPosition;
 using mirror::TargetErrc;
 
-base::Error from_storage(storage::StorageErrc error) {
+base::Error of_storage_errc(storage::StorageErrc error) {
   using storage::StorageErrc;
   switch (error) {
     case StorageErrc::out_of_order_offset:
@@ -37,7 +37,7 @@ base::Error from_storage(storage::StorageErrc error) {
   }
 }
 
-base::Error from_broker(BrokerErrc error) {
+base::Error of_broker_errc(BrokerErrc error) {
   switch (error) {
     case BrokerErrc::topic_exists:
     case BrokerErrc::mirror_not_stopped:
@@ -59,9 +59,9 @@ base::Error from_broker(BrokerErrc error) {
 base::Error mirror_error(const base::Error& error) {
   if (!error || error.category() == mirror::target_category()) return error;
   if (error.category() == storage::storage_category())
-    return from_storage(static_cast<storage::StorageErrc>(error.value()));
+    return of_storage_errc(static_cast<storage::StorageErrc>(error.value()));
   if (error.category() == broker_category())
-    return from_broker(static_cast<BrokerErrc>(error.value()));
+    return of_broker_errc(static_cast<BrokerErrc>(error.value()));
   if (error.category() == protocol::batch_category()) return TargetErrc::corrupt_batch;
   return TargetErrc::storage_offline;  // the system's, from the disk
 }

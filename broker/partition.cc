@@ -132,24 +132,38 @@ boost::asio::awaitable<base::Result<void>> Partition::flush(base::Offset end) {
       co_await synced_.wait();
       continue;
     }
-    const std::unique_ptr<storage::SyncJob> job = log_->begin_sync();
+    std::unique_ptr<storage::SyncJob> job = log_->begin_sync();
     if (!job) break;
-    sync_running_ = true;
-    storage::SyncJob* const running = job.get();
-    auto work = [running] { return running->run(); };
-    const base::Result<void> outcome = co_await home_.on_disk(std::move(work));
-    sync_running_ = false;
-    const auto finished = log_->finish_sync(*job, outcome);
-    synced_.notify_all();
-    if (finished.has_error()) {
-      base::logger("broker").error(
-          "{}-{}: the disk refused a sync ({}); nothing more is written "
-          "to it until a restart",
-          topic_->name, index_, finished.error().message());
-      co_return finished.error();
-    }
+    CO_TRY_VOID(co_await run_sync(std::move(job)));
   }
   co_return base::Result<void>();
+}
+
+boost::asio::awaitable<base::Result<void>> Partition::sync() {
+  const auto self = shared_from_this();
+  co_await no_sync_running();
+  if (closed_) co_return BrokerErrc::not_here;
+  if (const auto error = log_->offline()) co_return *error;
+  std::unique_ptr<storage::SyncJob> job = log_->begin_sync();
+  if (!job) co_return base::Result<void>();
+  co_return co_await run_sync(std::move(job));
+}
+
+boost::asio::awaitable<base::Result<void>> Partition::run_sync(
+    std::unique_ptr<storage::SyncJob> job) {
+  sync_running_ = true;
+  storage::SyncJob* const running = job.get();
+  auto work = [running] { return running->run(); };
+  const base::Result<void> outcome = co_await home_.on_disk(std::move(work));
+  sync_running_ = false;
+  auto finished = log_->finish_sync(*job, outcome);
+  synced_.notify_all();
+  if (finished.has_error())
+    base::logger("broker").error(
+        "{}-{}: the disk refused a sync ({}); nothing more is written "
+        "to it until a restart",
+        topic_->name, index_, finished.error().message());
+  co_return finished;
 }
 
 boost::asio::awaitable<void> Partition::no_sync_running() {

@@ -98,6 +98,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   // Waits until everything below `end` is on disk. Syncs are shared: while one runs, those who come
   // wait for the next.
   boost::asio::awaitable<base::Result<void>> flush(base::Offset end);
+  // Waits until all that was done to the log is on disk: its start as well, and files that go.
+  boost::asio::awaitable<base::Result<void>> sync();
 
   ReadAnswer read(const ReadRequest& request) const;
   // Rises with everything that wakes all who wait: who read before and enlists after it would
@@ -144,6 +146,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
   void log_grew(std::size_t bytes);
   base::Result<void> read_records(const ReadRequest& request, ReadAnswer& answer) const;
   boost::asio::awaitable<void> no_sync_running();
+  boost::asio::awaitable<base::Result<void>> run_sync(std::unique_ptr<storage::SyncJob> job);
 
   Shard& home_;
   TopicPtr topic_;

@@ -23,7 +23,7 @@ using asio::ip::tcp;
 
 namespace {
 
-constexpr auto no_throw = asio::as_tuple(asio::use_awaitable);
+constexpr auto no_exceptions = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds accept_pause = 100ms;
 
 spdlog::logger& server_log() {
@@ -108,20 +108,22 @@ std::optional<std::string> Server::start() {
 }
 
 asio::awaitable<void> Server::accept_loop(Listener* listener) {
-  const auto connections_max =
-      static_cast<std::size_t>(broker_.config().integer("max.connections"));
   base::Timer pause(co_await asio::this_coro::executor);
   while (listener->acceptor.is_open()) {
     Shard* const shard = &broker_.shard(next_shard_);
-    auto [error, socket] = co_await listener->acceptor.async_accept(shard->executor(), no_throw);
+    auto [error, socket] =
+        co_await listener->acceptor.async_accept(shard->executor(), no_exceptions);
     if (!listener->acceptor.is_open()) break;
     if (error) {
       // Out of descriptors, as a rule: going on at once would only spin.
       server_log().error("accepting a connection failed: {}", error.message());
       pause.expires_after(accept_pause);
-      co_await pause.async_wait(no_throw);
+      co_await pause.async_wait(no_exceptions);
       continue;
     }
+    // It may have been changed meanwhile; the acceptors run on shard 0.
+    const auto connections_max =
+        static_cast<std::size_t>(broker_.catalog().snapshot()->config().integer("max.connections"));
     if (count_.load(std::memory_order_relaxed) >= connections_max) {
       of_shards_[0]->faults.report(listener->name, "there are max.connections connections already");
       continue;  // the socket closes

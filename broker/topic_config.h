@@ -57,13 +57,13 @@ struct CheckedConfigs {
 };
 CheckedConfigs check_topic_configs(const std::vector<RequestedConfig>& requested);
 
-// The numbers of DescribeConfigs.
-enum class ConfigSource : std::int8_t { topic = 1, static_broker = 4, fallback = 5 };
-struct ConfigSynonym {
-  std::string name;
-  std::string value;
-  ConfigSource source = ConfigSource::fallback;
-};
+// Values that are each good and do not go together: a sentence.
+std::optional<std::string> conflict(const TopicConfigs& configs);
+
+bool is_compacted(const TopicConfigs& topic, const Config& broker);
+// Tells the operator what of `configs` was accepted without an effect.
+void log_settings_without_effect(std::string_view topic, const TopicConfigs& configs);
+
 struct EffectiveValue {
   std::string value;
   ConfigSource source = ConfigSource::fallback;
@@ -75,6 +75,14 @@ EffectiveValue effective_value(const TopicSetting& setting, const TopicConfigs& 
 
 // Values that do not parse count as absent: what was stored by an older release must not keep a
 // partition from opening.
+// Which segments are to go, and how long their files stay.
+struct RetentionRules {
+  bool deletes =
+      true;  // cleanup.policy contains delete; otherwise only what is below the log start
+  std::optional<std::int64_t> retention_ms;  // absent: no limit
+  std::optional<std::int64_t> retention_bytes;
+};
+RetentionRules retention_rules(const TopicConfigs& topic, const Config& broker);
 storage::LogConfig log_config(const TopicConfigs& topic, const Config& broker);
 protocol::ProduceRules produce_rules(const TopicConfigs& topic, const Config& broker);
 

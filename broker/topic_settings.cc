@@ -7,12 +7,12 @@ namespace broker {
 
 namespace {
 
-constexpr std::int64_t int_max = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t topic_int_max = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t hour_ms = 3'600'000;
 constexpr std::int64_t minute_ms = 60'000;
 constexpr std::int64_t no_min = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t no_max = std::numeric_limits<std::int64_t>::max();
-constexpr std::string_view long_max = "9223372036854775807";
+constexpr std::string_view topic_long_max = "9223372036854775807";
 
 const std::vector<TopicSetting> cleanup_settings = {
     {"cleanup.policy",
@@ -24,7 +24,8 @@ const std::vector<TopicSetting> cleanup_settings = {
      {"compact", "delete"},
      true,
      "What happens to old records: `delete` drops whole segments by age and size, `compact` keeps "
-     "the last record of each key and makes keys mandatory; both may be combined."},
+     "the last record of each key and makes keys mandatory; both may be combined. This broker does "
+     "not compact: with `compact` alone every record stays."},
     {"delete.retention.ms",
      ConfigType::int64,
      "86400000",
@@ -41,7 +42,7 @@ const std::vector<TopicSetting> cleanup_settings = {
      0,
      no_max,
      {},
-     false,
+     true,
      "How long the file of a removed segment stays on disk."},
     {"local.retention.bytes",
      ConfigType::int64,
@@ -63,7 +64,7 @@ const std::vector<TopicSetting> cleanup_settings = {
      "With tiered storage: how long records stay on local disk."},
     {"max.compaction.lag.ms",
      ConfigType::int64,
-     long_max,
+     topic_long_max,
      {{"log.cleaner.max.compaction.lag.ms"}},
      1,
      no_max,
@@ -95,7 +96,7 @@ const std::vector<TopicSetting> cleanup_settings = {
      no_min,
      no_max,
      {},
-     false,
+     true,
      "Bytes of a partition above which its oldest segments are dropped; -1: no limit."},
     {"retention.ms",
      ConfigType::int64,
@@ -104,14 +105,14 @@ const std::vector<TopicSetting> cleanup_settings = {
      -1,
      no_max,
      {},
-     false,
+     true,
      "Age above which whole segments are dropped; -1: no limit."},
 };
 
 const std::vector<TopicSetting> segment_settings = {
     {"flush.messages",
      ConfigType::int64,
-     long_max,
+     topic_long_max,
      {{"log.flush.interval.messages"}},
      1,
      no_max,
@@ -120,7 +121,7 @@ const std::vector<TopicSetting> segment_settings = {
      "Records after which the log is synced; acks=all is on disk before the answer anyhow."},
     {"flush.ms",
      ConfigType::int64,
-     long_max,
+     topic_long_max,
      {{"log.flush.interval.ms"}, {"log.flush.scheduler.interval.ms"}},
      0,
      no_max,
@@ -132,7 +133,7 @@ const std::vector<TopicSetting> segment_settings = {
      "4096",
      {{"log.index.interval.bytes"}},
      0,
-     int_max,
+     topic_int_max,
      {},
      true,
      "Bytes of log for each entry of the offset index."},
@@ -150,7 +151,7 @@ const std::vector<TopicSetting> segment_settings = {
      "1073741824",
      {{"log.segment.bytes"}},
      1'048'576,
-     int_max,
+     topic_int_max,
      {},
      true,
      "Size at which a new segment file is begun."},
@@ -159,7 +160,7 @@ const std::vector<TopicSetting> segment_settings = {
      "10485760",
      {{"log.index.size.max.bytes"}},
      4,
-     int_max,
+     topic_int_max,
      {},
      true,
      "Size of an offset index at which a new segment is begun."},
@@ -170,7 +171,7 @@ const std::vector<TopicSetting> segment_settings = {
      0,
      no_max,
      {},
-     false,
+     true,
      "The largest random time by which a roll after segment.ms comes earlier."},
     {"segment.ms",
      ConfigType::int64,
@@ -235,7 +236,7 @@ const std::vector<TopicSetting> record_settings = {
      "1048588",
      {{"message.max.bytes"}},
      0,
-     int_max,
+     topic_int_max,
      {},
      true,
      "The largest batch that is accepted from a producer."},
@@ -250,7 +251,7 @@ const std::vector<TopicSetting> record_settings = {
      "How far a record's timestamp may lie ahead of the broker's clock."},
     {"message.timestamp.before.max.ms",
      ConfigType::int64,
-     long_max,
+     topic_long_max,
      {{"log.message.timestamp.before.max.ms"}},
      0,
      no_max,
@@ -301,7 +302,7 @@ const std::vector<TopicSetting> replication_settings = {
      "1",
      {{"min.insync.replicas"}},
      1,
-     int_max,
+     topic_int_max,
      {},
      false,
      "Replicas that must have a record before acks=all is answered; here there is one."},

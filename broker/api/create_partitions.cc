@@ -25,14 +25,14 @@ CreatePartitionsResponse::Result answer(const NewPartitions& wanted, ErrorCode c
   CreatePartitionsResponse::Result result;
   result.name = wanted.name;
   result.error_code = static_cast<std::int16_t>(code);
-  if (code != ErrorCode::none) result.error_message = std::move(message);
+  result.error_message.reset();
+  if (!message.empty()) result.error_message = std::move(message);
   return result;
 }
 
 std::optional<CreatePartitionsResponse::Result> refusal(const NewPartitions& wanted,
                                                         const Topic* topic, base::NodeId node) {
-  if (topic == nullptr)
-    return answer(wanted, ErrorCode::unknown_topic_or_partition, "there is no such topic here");
+  if (topic == nullptr) return answer(wanted, ErrorCode::unknown_topic_or_partition, {});
   const auto present = static_cast<std::int32_t>(topic->partitions.size());
   if (topic->name == mirror_state_topic)
     return answer(wanted, ErrorCode::policy_violation,
@@ -64,6 +64,15 @@ std::optional<CreatePartitionsResponse::Result> refusal(const NewPartitions& wan
   return std::nullopt;
 }
 
+std::int64_t added_partitions(const CreatePartitionsRequest& message, const Snapshot& catalog) {
+  std::int64_t sum = 0;
+  for (const NewPartitions& wanted : message.topics)
+    if (const TopicPtr topic = catalog.find(wanted.name))
+      sum += std::max<std::int64_t>(
+          0, wanted.count - static_cast<std::int64_t>(topic->partitions.size()));
+  return sum;
+}
+
 }  // namespace
 
 Task<Response> create_partitions(Broker& broker, Shard& shard, Request request) {
@@ -72,7 +81,15 @@ Task<Response> create_partitions(Broker& broker, Shard& shard, Request request) 
   std::map<std::string, int> times;
   for (const NewPartitions& wanted : message->topics) ++times[wanted.name];
   CreatePartitionsResponse response;
+  const std::int64_t more = added_partitions(*message, *shard.catalog());
   for (const NewPartitions& wanted : message->topics) {
+    if (more > partitions_per_topic_max) {
+      response.results.push_back(
+          answer(wanted, ErrorCode::policy_violation,
+                 fmt::format("{} partitions in one request are too many; send at most {} at a time",
+                             more, partitions_per_topic_max)));
+      continue;
+    }
     int& count = times[wanted.name];
     if (count == 0) continue;
     if (count > 1) {

@@ -10,7 +10,6 @@
 #include "broker/broker.h"
 #include "broker/error_map.h"
 #include "broker/topic_config.h"
-#include "protocol/base/log.h"
 #include "protocol/error_code.h"
 #include "protocol/messages/create_topics.gen.h"
 
@@ -25,17 +24,17 @@ using protocol::ErrorCode;
 // As Kafka: more in one request are refused as a whole.
 constexpr std::int64_t partitions_per_request_max = 10'000;
 
-struct Refusal {
+struct TopicRefusal {
   ErrorCode code = ErrorCode::none;
   std::string message;
 };
-using Verdict = std::optional<Refusal>;
+using Verdict = std::optional<TopicRefusal>;
 
-Verdict refuse(ErrorCode code, std::string message) {
-  return Refusal{code, std::move(message)};
+Verdict refuse_topic(ErrorCode code, std::string message) {
+  return TopicRefusal{code, std::move(message)};
 }
 
-CreateTopicsResponse::Topic refused(const std::string& name, const Refusal& refusal) {
+CreateTopicsResponse::Topic refused(const std::string& name, const TopicRefusal& refusal) {
   CreateTopicsResponse::Topic topic;
   topic.name = name;
   topic.error_code = static_cast<std::int16_t>(refusal.code);
@@ -43,79 +42,79 @@ CreateTopicsResponse::Topic refused(const std::string& name, const Refusal& refu
   return topic;
 }
 
-// Kafka's metric names turn '.' into '_', so two topics may not differ in that alone.
-std::string collision_key(std::string name) {
-  std::ranges::replace(name, '.', '_');
-  return name;
-}
-
 Verdict check_name(const std::string& name, const Snapshot& catalog) {
   if (!is_valid_topic_name(name))
-    return refuse(ErrorCode::invalid_topic_exception,
-                  fmt::format("'{}' is no topic name: use 1 to 249 letters, digits, '.', '_' or "
-                              "'-', but not '.' or '..' alone",
-                              name.substr(0, 249)));
+    return refuse_topic(
+        ErrorCode::invalid_topic_exception,
+        fmt::format("'{}' is no topic name: use 1 to 249 letters, digits, '.', '_' or "
+                    "'-', but not '.' or '..' alone",
+                    name.substr(0, 249)));
   if (catalog.find(name))
-    return refuse(ErrorCode::topic_already_exists, fmt::format("Topic '{}' already exists.", name));
+    return refuse_topic(ErrorCode::topic_already_exists,
+                        fmt::format("Topic '{}' already exists.", name));
+  if (name == "__cluster_metadata")
+    return refuse_topic(ErrorCode::invalid_request,
+                        fmt::format("'{}' is the name of Kafka's own log of its metadata", name));
   if (name == mirror_state_topic)
-    return refuse(ErrorCode::invalid_request,
-                  fmt::format("'{}' is created by the broker itself with its first mirror", name));
-  if (name.find_first_of("._") == std::string::npos) return std::nullopt;
-  for (const auto& [other, topic] : catalog.topics())
-    if (collision_key(other) == collision_key(name))
-      return refuse(
-          ErrorCode::invalid_topic_exception,
-          fmt::format("Topic '{}' collides with existing topic: {} ('.' and '_' count as the same)",
-                      name, other));
+    return refuse_topic(
+        ErrorCode::invalid_request,
+        fmt::format("'{}' is created by the broker itself with its first mirror", name));
+  if (const auto other = find_collision(catalog, name))
+    return refuse_topic(
+        ErrorCode::invalid_topic_exception,
+        fmt::format("Topic '{}' collides with existing topic: {} ('.' and '_' count as the same)",
+                    name, *other));
   return std::nullopt;
 }
 
 Verdict check_assignments(const CreateTopicsRequest::Topic& topic, base::NodeId node) {
   if (topic.num_partitions != -1)
-    return refuse(ErrorCode::invalid_request,
-                  "with a manual assignment the number of partitions must be left at -1");
+    return refuse_topic(ErrorCode::invalid_request,
+                        "with a manual assignment the number of partitions must be left at -1");
   if (topic.replication_factor != -1)
-    return refuse(ErrorCode::invalid_request,
-                  "with a manual assignment the replication factor must be left at -1");
+    return refuse_topic(ErrorCode::invalid_request,
+                        "with a manual assignment the replication factor must be left at -1");
   std::set<std::int32_t> partitions;
   for (const auto& assignment : topic.assignments) {
     if (assignment.broker_ids.empty())
-      return refuse(
+      return refuse_topic(
           ErrorCode::invalid_replica_assignment,
           fmt::format("partition {} is assigned to no broker", assignment.partition_index));
     if (std::ranges::any_of(assignment.broker_ids, [&](auto id) { return id != node; }))
-      return refuse(
+      return refuse_topic(
           ErrorCode::invalid_replica_assignment,
           fmt::format(
               "partition {} is assigned to a broker other than {}, the only one of this cluster",
               assignment.partition_index, node));
     if (assignment.broker_ids.size() > 1)
-      return refuse(ErrorCode::invalid_replica_assignment,
-                    fmt::format("partition {} is assigned to broker {} more than once",
-                                assignment.partition_index, node));
+      return refuse_topic(ErrorCode::invalid_replica_assignment,
+                          fmt::format("partition {} is assigned to broker {} more than once",
+                                      assignment.partition_index, node));
     if (!partitions.insert(assignment.partition_index).second)
-      return refuse(ErrorCode::invalid_replica_assignment,
-                    fmt::format("partition {} is assigned twice", assignment.partition_index));
+      return refuse_topic(
+          ErrorCode::invalid_replica_assignment,
+          fmt::format("partition {} is assigned twice", assignment.partition_index));
   }
   if (*partitions.begin() != 0 ||
       *partitions.rbegin() != static_cast<std::int32_t>(partitions.size()) - 1)
-    return refuse(ErrorCode::invalid_replica_assignment,
-                  "assigned partitions must be numbered 0, 1, 2 and so on without a gap");
+    return refuse_topic(ErrorCode::invalid_replica_assignment,
+                        "assigned partitions must be numbered 0, 1, 2 and so on without a gap");
   return std::nullopt;
 }
 
 Verdict check_counts(const CreateTopicsRequest::Topic& topic) {
   if (topic.replication_factor == 0 || topic.replication_factor < -1)
-    return refuse(ErrorCode::invalid_replication_factor,
-                  "the replication factor must be 1, or -1 for the default");
+    return refuse_topic(ErrorCode::invalid_replication_factor,
+                        "the replication factor must be 1, or -1 for the default");
   if (topic.replication_factor > 1)
-    return refuse(ErrorCode::invalid_replication_factor,
-                  fmt::format("a replication factor of {} cannot be reached: this cluster has one "
-                              "broker; use 1, or -1 for the default",
-                              topic.replication_factor));
+    return refuse_topic(
+        ErrorCode::invalid_replication_factor,
+        fmt::format("a replication factor of {} cannot be reached: this cluster has one "
+                    "broker; use 1, or -1 for the default",
+                    topic.replication_factor));
   if (topic.num_partitions == 0 || topic.num_partitions < -1)
-    return refuse(ErrorCode::invalid_partitions,
-                  "the number of partitions must be positive, or -1 for the default");
+    return refuse_topic(ErrorCode::invalid_partitions,
+                        "the number of partitions must be positive, or -1 for the default");
   return std::nullopt;
 }
 
@@ -133,13 +132,14 @@ void describe(CreateTopicsResponse::Topic& answer, const NewTopic& topic, const 
 }
 
 // What is to be created, or why not.
-boost::system::result<NewTopic, Refusal> plan(const CreateTopicsRequest::Topic& wanted,
-                                              const Snapshot& catalog, const Config& config) {
+boost::system::result<NewTopic, TopicRefusal> plan(const CreateTopicsRequest::Topic& wanted,
+                                                   const Snapshot& catalog) {
+  const Config& config = catalog.config();
   if (auto refusal = check_name(wanted.name, catalog)) return *refusal;
   std::vector<RequestedConfig> requested;
   for (const auto& c : wanted.configs) requested.push_back({c.name, c.value});
   CheckedConfigs checked = check_topic_configs(requested);
-  if (checked.problem) return Refusal{ErrorCode::invalid_config, *checked.problem};
+  if (checked.problem) return TopicRefusal{ErrorCode::invalid_config, *checked.problem};
   const bool manual = !wanted.assignments.empty();
   if (auto refusal = manual ? check_assignments(wanted, config.node_id()) : check_counts(wanted))
     return *refusal;
@@ -156,12 +156,13 @@ boost::system::result<NewTopic, Refusal> plan(const CreateTopicsRequest::Topic& 
 Task<CreateTopicsResponse::Topic> create(Broker& broker, Shard& shard,
                                          const CreateTopicsRequest::Topic wanted,
                                          bool validate_only) {
-  auto planned = plan(wanted, *shard.catalog(), broker.config());
+  const SnapshotPtr catalog = shard.catalog();
+  auto planned = plan(wanted, *catalog);
   if (planned.has_error()) co_return refused(wanted.name, planned.error());
   CreateTopicsResponse::Topic answer;
   answer.name = wanted.name;
   answer.error_message.reset();
-  describe(answer, *planned, broker.config());
+  describe(answer, *planned, catalog->config());
   if (validate_only) co_return answer;
   const auto created = co_await broker.catalog().create_topic(*planned);
   if (created.has_error()) {
@@ -169,11 +170,7 @@ Task<CreateTopicsResponse::Topic> create(Broker& broker, Shard& shard,
     co_return refused(wanted.name, {code, created.error().message()});
   }
   answer.topic_id = (*created)->id;
-  for (const auto& [name, value] : planned->configs)
-    if (!find_topic_setting(name)->acts)
-      base::logger("broker").info(
-          "topic {}: {}={} is kept and shown, but this broker does not act on it", wanted.name,
-          name, value);
+  log_settings_without_effect(wanted.name, planned->configs);
   co_return answer;
 }
 

@@ -1,6 +1,7 @@
-// DeleteTopics, versions 1 to 6: by name, from v6 on by name or id. Its logs are gone when the
-// answer is sent. A topic that is being mirrored is refused with POLICY_VIOLATION, which released
-// clients know and treat as final; KIP-1279's own code would be read as something else.
+// DeleteTopics, versions 1 to 6: by name, from v6 on by name or id. Nothing of it is served any
+// more when the answer is sent; its files go after log.segment.delete.delay.ms. A topic that is
+// being mirrored is refused with POLICY_VIOLATION, which released clients know and treat as final;
+// KIP-1279's own code would be read as something else.
 #include <fmt/format.h>
 
 #include <map>
@@ -64,6 +65,24 @@ Task<DeleteTopicsResponse::Response> remove(Broker& broker, Shard& shard, const 
   co_return answer(known, ErrorCode::none, {});
 }
 
+// With delete.topic.enable=false. Before v3 there was no code of its own for that.
+Response refuse_all(const Request& request, const std::vector<Doomed>& all) {
+  DeleteTopicsResponse response;
+  const ErrorCode code =
+      request.version() < 3 ? ErrorCode::invalid_request : ErrorCode::topic_deletion_disabled;
+  for (const Doomed& wanted : all)
+    response.responses.push_back(
+        answer(wanted, code, "deleting topics is switched off: delete.topic.enable=false"));
+  return respond(request, response);
+}
+
+// What a request means: the id of the topic, else the name or id as it was given.
+std::pair<std::string, base::Uuid> meaning(const Doomed& wanted, const Snapshot& catalog) {
+  if (wanted.name && wanted.topic_id.is_zero())
+    if (const TopicPtr topic = catalog.find(*wanted.name)) return {"", topic->id};
+  return {wanted.name.value_or(""), wanted.topic_id};
+}
+
 }  // namespace
 
 Task<Response> delete_topics(Broker& broker, Shard& shard, Request request) {
@@ -72,12 +91,13 @@ Task<Response> delete_topics(Broker& broker, Shard& shard, Request request) {
   std::vector<Doomed> all = message->topics;
   for (const std::string& name : message->topic_names)
     all.push_back({.name = name, .topic_id = {}});
-  const auto key = [](const Doomed& w) { return std::pair(w.name.value_or(""), w.topic_id); };
+  const SnapshotPtr catalog = shard.catalog();
+  if (!catalog->config().flag("delete.topic.enable")) co_return refuse_all(request, all);
   std::map<std::pair<std::string, base::Uuid>, int> times;
-  for (const Doomed& wanted : all) ++times[key(wanted)];
+  for (const Doomed& wanted : all) ++times[meaning(wanted, *catalog)];
   DeleteTopicsResponse response;
   for (const Doomed& wanted : all) {
-    int& count = times[key(wanted)];
+    int& count = times[meaning(wanted, *catalog)];
     if (count > 1) {
       response.responses.push_back(
           answer(wanted, ErrorCode::invalid_request, "Duplicate topic name."));

@@ -2,6 +2,7 @@
 // here. v2 can include fenced brokers: there are none.
 #include <fmt/format.h>
 
+#include "broker/api/authorized_operations.h"
 #include "broker/api/handlers.h"
 #include "broker/broker.h"
 #include "protocol/error_code.h"
@@ -13,9 +14,6 @@ namespace {
 
 constexpr std::int8_t endpoint_brokers = 1;
 constexpr std::int8_t endpoint_controllers = 2;
-// Kafka's bits for CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS and
-// IDEMPOTENT_WRITE: all that exist on a cluster, for nobody is refused anything here.
-constexpr std::int32_t all_cluster_operations = 8096;
 
 }  // namespace
 
@@ -40,9 +38,10 @@ Task<Response> describe_cluster(Broker& broker, Shard&, Request request) {
   self.broker_id = broker.node_id();
   self.host = endpoint.host;
   self.port = endpoint.port;
+  self.rack = broker.config().value("broker.rack");
   response.brokers.push_back(std::move(self));
   if (message->include_cluster_authorized_operations)
-    response.cluster_authorized_operations = all_cluster_operations;
+    response.cluster_authorized_operations = cluster_operations;
   co_return respond(request, response);
 }
 

@@ -1,14 +1,17 @@
-// DescribeConfigs, versions 1 to 4. Resources: topics (2), this broker (4), mirrors (64, KIP-1279).
-// v1 adds the source of a value and its synonyms, v3 type and documentation. As in Kafka, a
-// resource type that does not exist fails the whole request.
+// DescribeConfigs, versions 1 to 4. Resources: topics (2), this broker or what was set for all of
+// them (4), its loggers (8), mirrors (64, KIP-1279). v1 adds the source of a value and its
+// synonyms, v3 type and documentation. As in Kafka, a resource type that does not exist fails the
+// whole request, and an empty list of keys is all keys.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 
+#include "broker/api/config_resource.h"
 #include "broker/api/handlers.h"
 #include "broker/broker.h"
 #include "broker/topic_config.h"
+#include "protocol/base/log.h"
 #include "protocol/error_code.h"
 #include "protocol/messages/describe_configs.gen.h"
 
@@ -20,47 +23,25 @@ using protocol::DescribeConfigsRequest;
 using protocol::DescribeConfigsResponse;
 using protocol::ErrorCode;
 using Resource = DescribeConfigsRequest::Resource;
-using Result = DescribeConfigsResponse::Result;
+using ResourceResult = DescribeConfigsResponse::Result;
 using Shown = DescribeConfigsResponse::Result::Config;
 
-enum class ResourceType : std::int8_t {
-  topic = 2,
-  broker = 4,
-  broker_logger = 8,
-  client_metrics = 16,
-  group = 32,
-  mirror = 64,  // KIP-1279
-};
-
-bool is_known(std::int8_t type) {
-  switch (static_cast<ResourceType>(type)) {
-    case ResourceType::topic:
-    case ResourceType::broker:
-    case ResourceType::broker_logger:
-    case ResourceType::client_metrics:
-    case ResourceType::group:
-    case ResourceType::mirror:
-      return true;
-  }
-  return false;
-}
-
-Result empty_result(const Resource& resource) {
-  Result result;
+ResourceResult empty_result(const Resource& resource) {
+  ResourceResult result;
   result.resource_type = resource.resource_type;
   result.resource_name = resource.resource_name;
   return result;
 }
 
-Result failed(const Resource& resource, ErrorCode code, std::string message) {
-  Result result = empty_result(resource);
+ResourceResult failed(const Resource& resource, ErrorCode code, std::string message) {
+  ResourceResult result = empty_result(resource);
   result.error_code = static_cast<std::int16_t>(code);
   result.error_message = std::move(message);
   return result;
 }
 
 bool is_asked_for(const Resource& resource, std::string_view key) {
-  return !resource.configuration_keys ||
+  return !resource.configuration_keys || resource.configuration_keys->empty() ||
          std::ranges::find(*resource.configuration_keys, key) != resource.configuration_keys->end();
 }
 
@@ -95,71 +76,97 @@ Shown shown(std::string_view name, std::optional<std::string> value, ConfigSourc
   return config;
 }
 
-void add_synonym(Shown& config, std::string name, std::optional<std::string> value,
-                 ConfigSource source) {
-  Shown::Synonym synonym;
-  synonym.name = std::move(name);
-  synonym.value = std::move(value);
-  synonym.source = static_cast<std::int8_t>(source);
-  config.synonyms.push_back(std::move(synonym));
+void add_synonyms(Shown& config, const std::vector<ConfigSynonym>& synonyms) {
+  for (const ConfigSynonym& one : synonyms) {
+    Shown::Synonym synonym;
+    synonym.name = one.name;
+    synonym.value = one.value;
+    if (config.is_sensitive) synonym.value.reset();
+    synonym.source = static_cast<std::int8_t>(one.source);
+    config.synonyms.push_back(std::move(synonym));
+  }
 }
 
-Result describe_topic(const Resource& resource, const Snapshot& catalog, const Config& config,
-                      Included wanted) {
+ResourceResult describe_topic(const Resource& resource, const Snapshot& catalog,
+                              const Config& config, Included wanted) {
   if (!is_valid_topic_name(resource.resource_name))
     return failed(resource, ErrorCode::invalid_topic_exception,
                   fmt::format("'{}' is no topic name", resource.resource_name));
   const TopicPtr topic = catalog.find(resource.resource_name);
-  if (!topic)
-    return failed(resource, ErrorCode::unknown_topic_or_partition, "there is no such topic here");
-  Result result = empty_result(resource);
+  if (!topic) return failed(resource, ErrorCode::unknown_topic_or_partition, "");
+  ResourceResult result = empty_result(resource);
   for (const TopicSetting& setting : topic_settings()) {
     if (!is_asked_for(resource, setting.name)) continue;
-    EffectiveValue effective = effective_value(setting, topic->configs, config);
+    const EffectiveValue effective = effective_value(setting, topic->configs, config);
     Shown line = shown(setting.name, effective.value, effective.source, setting.type, wanted,
                        documentation(setting));
-    if (wanted.synonyms)
-      for (ConfigSynonym& s : effective.synonyms)
-        add_synonym(line, std::move(s.name), std::move(s.value), s.source);
+    if (wanted.synonyms) add_synonyms(line, effective.synonyms);
     result.configs.push_back(std::move(line));
   }
   return result;
 }
 
-Result describe_broker(const Resource& resource, const Config& config, Included wanted) {
+std::optional<ResourceResult> wrong_broker(const Resource& resource, base::NodeId here) {
   const std::string& name = resource.resource_name;
-  // The empty name asks for what is set for all brokers of the cluster at run time: nothing can be.
-  if (name.empty()) return empty_result(resource);
   base::NodeId node = -1;
   const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), node);
   if (error != std::errc() || stop != name.data() + name.size())
     return failed(resource, ErrorCode::invalid_request,
                   fmt::format("'{}' is no broker id: give a number", name));
-  if (node != config.node_id())
+  if (node != here)
     return failed(resource, ErrorCode::invalid_request,
-                  fmt::format("this is broker {}, not {}: ask that one", config.node_id(), node));
-  Result result = empty_result(resource);
+                  fmt::format("this is broker {}, not {}: ask that one", here, node));
+  return std::nullopt;
+}
+
+// The empty name asks for what was set for all brokers at run time, and for nothing else.
+ResourceResult describe_all_brokers(const Resource& resource, const Config& config,
+                                    Included wanted) {
+  ResourceResult result = empty_result(resource);
+  for (const auto& [name, value] : config.of_cluster()) {
+    if (!is_asked_for(resource, name)) continue;
+    const Setting& setting = *find_setting(name);
+    Shown line = shown(name, value, ConfigSource::dynamic_cluster, setting.type, wanted,
+                       std::string(setting.sentence));
+    if (wanted.synonyms) add_synonyms(line, {{name, value, ConfigSource::dynamic_cluster}});
+    result.configs.push_back(std::move(line));
+  }
+  return result;
+}
+
+ResourceResult describe_broker(const Resource& resource, const Config& config, Included wanted) {
+  if (resource.resource_name.empty()) return describe_all_brokers(resource, config, wanted);
+  if (auto wrong = wrong_broker(resource, config.node_id())) return *wrong;
+  ResourceResult result = empty_result(resource);
   for (const Setting& setting : settings()) {
     if (!is_asked_for(resource, setting.name)) continue;
-    const bool set = config.is_set(setting.name);
-    const auto value = config.value(setting.name);
-    const ConfigSource source = set ? ConfigSource::static_broker : ConfigSource::fallback;
-    Shown line =
-        shown(setting.name, value, source, setting.type, wanted, std::string(setting.sentence));
+    const auto synonyms = config.synonyms(setting_synonyms(setting.name), setting.name);
+    Shown line = shown(setting.name, config.value(setting.name),
+                       synonyms.empty() ? ConfigSource::fallback : synonyms[0].source, setting.type,
+                       wanted, std::string(setting.sentence));
     line.read_only = !setting.dynamic;
-    if (wanted.synonyms && !line.is_sensitive) {
-      if (set) add_synonym(line, std::string(setting.name), value, source);
-      if (setting.fallback)
-        add_synonym(line, std::string(setting.name), std::string(*setting.fallback),
-                    ConfigSource::fallback);
-    }
+    if (wanted.synonyms) add_synonyms(line, synonyms);
+    result.configs.push_back(std::move(line));
+  }
+  return result;
+}
+
+ResourceResult describe_loggers(const Resource& resource, base::NodeId node) {
+  if (auto wrong = wrong_broker(resource, node)) return *wrong;
+  ResourceResult result = empty_result(resource);
+  for (const auto& [name, level] : base::logger_levels()) {
+    if (!is_asked_for(resource, name)) continue;
+    Shown line;
+    line.name = name;
+    line.value = level;
+    line.config_source = static_cast<std::int8_t>(ConfigSource::logger);
     result.configs.push_back(std::move(line));
   }
   return result;
 }
 
 // The definition as it was given; what was not set has the defaults of KIP-1279.
-Result describe_mirror(const Resource& resource, const Snapshot& catalog, Included wanted) {
+ResourceResult describe_mirror(const Resource& resource, const Snapshot& catalog, Included wanted) {
   const MirrorPtr mirror = catalog.mirror(resource.resource_name);
   if (!mirror)
     return failed(
@@ -167,7 +174,7 @@ Result describe_mirror(const Resource& resource, const Snapshot& catalog, Includ
         fmt::format("there is no mirror '{}': 'calque mirror list' shows those that there are",
                     resource.resource_name));
   constexpr std::int8_t dynamic_mirror_config = 1;  // set by the operator, at run time
-  Result result = empty_result(resource);
+  ResourceResult result = empty_result(resource);
   for (const auto& [name, value] : mirror->configs) {
     if (!is_asked_for(resource, name)) continue;
     result.configs.push_back(shown(name, value, static_cast<ConfigSource>(dynamic_mirror_config),
@@ -176,13 +183,15 @@ Result describe_mirror(const Resource& resource, const Snapshot& catalog, Includ
   return result;
 }
 
-Result describe(const Resource& resource, const Snapshot& catalog, const Config& config,
-                Included wanted) {
+ResourceResult describe(const Resource& resource, const Snapshot& catalog, Included wanted) {
+  const Config& config = catalog.config();
   switch (static_cast<ResourceType>(resource.resource_type)) {
     case ResourceType::topic:
       return describe_topic(resource, catalog, config, wanted);
     case ResourceType::broker:
       return describe_broker(resource, config, wanted);
+    case ResourceType::broker_logger:
+      return describe_loggers(resource, config.node_id());
     case ResourceType::mirror:
       return describe_mirror(resource, catalog, wanted);
     default:
@@ -190,23 +199,23 @@ Result describe(const Resource& resource, const Snapshot& catalog, const Config&
   }
   return failed(
       resource, ErrorCode::invalid_request,
-      fmt::format(
-          "resources of type {} have no configuration here: ask for topics, brokers or mirrors",
-          resource.resource_type));
+      fmt::format("resources of type {} have no settings here: ask for topics, brokers or mirrors",
+                  resource.resource_type));
 }
 
 }  // namespace
 
-Task<Response> describe_configs(Broker& broker, Shard& shard, Request request) {
+Task<Response> describe_configs(Broker&, Shard& shard, Request request) {
   const auto message = decode_request<DescribeConfigsRequest>(request);
   if (!message) co_return malformed();
-  const bool sound = std::ranges::all_of(message->resources, is_known, &Resource::resource_type);
+  const bool sound =
+      std::ranges::all_of(message->resources, is_known_resource, &Resource::resource_type);
   const Included wanted{.synonyms = message->include_synonyms,
                         .documentation = message->include_documentation};
   DescribeConfigsResponse response;
   for (const Resource& resource : message->resources) {
     response.results.push_back(
-        sound ? describe(resource, *shard.catalog(), broker.config(), wanted)
+        sound ? describe(resource, *shard.catalog(), wanted)
               : failed(resource, ErrorCode::invalid_request,
                        "the request names a resource type that does not exist"));
   }

@@ -35,11 +35,12 @@ std::int32_t replica_of(const FetchRequest& asked, std::int16_t version) {
   return version >= 15 ? asked.replica_state.replica_id : asked.replica_id;
 }
 
-FetchRules rules_of(const Broker& broker, const FetchRequest& asked, std::int16_t version) {
+FetchRules rules_of(const Broker& broker, const FetchRequest& asked, const Request& request) {
+  const std::int16_t version = request.version();
   FetchRules rules;
   const auto limit = static_cast<std::int32_t>(broker.config().integer("fetch.max.bytes"));
   rules.wait_ms = asked.max_wait_ms;
-  rules.bytes_max = std::min(asked.max_bytes, limit);
+  rules.bytes_max = std::min({asked.max_bytes, limit, request.fetch_bytes_max});
   rules.bytes_min = std::min(asked.min_bytes, rules.bytes_max);
   const std::int32_t replica = replica_of(asked, version);
   if (replica < 0 && replica != future_replica_id)
@@ -299,7 +300,7 @@ Task<Response> fetch_incremental(Broker& broker, Shard& shard, Request request, 
 Task<Response> fetch(Broker& broker, Shard& shard, Request request) {
   const auto asked = decode_request<FetchRequest>(request);
   if (!asked) co_return malformed();
-  const FetchRules rules = rules_of(broker, *asked, request.version());
+  const FetchRules rules = rules_of(broker, *asked, request);
   if (rules.isolation != Isolation::read_uncommitted &&
       rules.isolation != Isolation::read_committed)
     co_return refuse_all(request, *asked);

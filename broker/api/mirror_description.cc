@@ -19,7 +19,7 @@ using Mirror = DescribeClusterMirrorsResponse::Mirror;
 // Kafka's bits for CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS and ALTER_CONFIGS.
 constexpr std::int32_t all_mirror_operations = 3552;
 
-struct Wanted {
+struct WantedParts {
   bool state = false;
   bool offsets = false;
   bool operations = false;
@@ -38,7 +38,7 @@ std::string_view desired_name(std::int8_t state) {
   }
 }
 
-Mirror::Topic::Partition partition_line(const mirror::PartitionDescription& p, Wanted wanted) {
+Mirror::Topic::Partition partition_line(const mirror::PartitionDescription& p, WantedParts wanted) {
   Mirror::Topic::Partition line;
   line.partition_index = p.partition;
   line.state_value = wanted.state ? p.state : "UNKNOWN";
@@ -74,7 +74,7 @@ std::optional<std::string> first_error(const mirror::MirrorDescription& mirror) 
   return std::nullopt;
 }
 
-Mirror mirror_line(const mirror::MirrorDescription& description, Wanted wanted) {
+Mirror mirror_line(const mirror::MirrorDescription& description, WantedParts wanted) {
   Mirror line;
   line.mirror_name = description.name;
   set_outcome(line, description.outcome);
@@ -132,9 +132,9 @@ Task<Response> describe_cluster_mirrors(Broker& broker, Shard&, Request request)
   };
   const std::vector<mirror::MirrorDescription> found =
       co_await with_mirrors(broker, std::move(run));
-  const Wanted wanted{.state = message->include_mirror_state,
-                      .offsets = message->include_mirror_offset,
-                      .operations = message->include_authorized_operations};
+  const WantedParts wanted{.state = message->include_mirror_state,
+                           .offsets = message->include_mirror_offset,
+                           .operations = message->include_authorized_operations};
   DescribeClusterMirrorsResponse response;
   for (const mirror::MirrorDescription& description : found)
     response.mirrors.push_back(mirror_line(description, wanted));

@@ -12,13 +12,13 @@ namespace {
 using protocol::ErrorCode;
 using protocol::OffsetForLeaderEpochRequest;
 using protocol::OffsetForLeaderEpochResponse;
-using Answer = OffsetForLeaderEpochResponse::Topic::Partition;
+using EpochAnswer = OffsetForLeaderEpochResponse::Topic::Partition;
 
 struct EpochQuery {
   base::TopicPartition id;
   std::optional<base::LeaderEpoch> current_leader_epoch;
   base::LeaderEpoch epoch = 0;
-  Answer* answer = nullptr;
+  EpochAnswer* answer = nullptr;
 };
 
 void find_epoch_end(const Partition& partition, const EpochQuery& item) {
@@ -57,7 +57,7 @@ Task<Response> offset_for_leader_epoch(Broker& broker, Shard& shard, Request req
     const TopicPtr topic = catalog.find(from.topic);
     for (std::size_t p = 0; p < from.partitions.size(); ++p) {
       const auto& one = from.partitions[p];
-      Answer& answer = to.partitions[p];
+      EpochAnswer& answer = to.partitions[p];
       answer.partition = one.partition;
       if (!has_partition(topic, one.partition)) {
         answer.error_code = number(ErrorCode::unknown_topic_or_partition);

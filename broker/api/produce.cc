@@ -28,8 +28,8 @@ constexpr std::int16_t acks_none = 0;
 constexpr std::int16_t acks_leader = 1;
 constexpr std::int16_t acks_all = -1;
 constexpr std::int16_t zstd_since = 7;
-constexpr std::int16_t leader_since = 10;
-constexpr std::int16_t ids_since = 13;
+constexpr std::int16_t produce_leader_since = 10;
+constexpr std::int16_t produce_ids_since = 13;
 
 // One partition's batch on its way; all of one shard travel together.
 struct Item {
@@ -179,7 +179,7 @@ std::vector<std::vector<Item>> plan(Broker& broker, const Request& request,
                                     const ProduceRequest& asked, const std::vector<Wanted>& wanted,
                                     ProduceResponse& message) {
   std::vector<std::vector<Item>> by_shard(broker.shard_count());
-  const bool by_id = request.version() >= ids_since;
+  const bool by_id = request.version() >= produce_ids_since;
   const bool zstd = request.version() >= zstd_since;
   const bool acks_known =
       asked.acks == acks_none || asked.acks == acks_leader || asked.acks == acks_all;
@@ -216,10 +216,10 @@ std::vector<std::vector<Item>> plan(Broker& broker, const Request& request,
 // Where clients find the leader that they missed: with one broker, here.
 void name_leaders(const Broker& broker, const Request& request, const Snapshot& catalog,
                   ProduceResponse& message) {
-  if (request.version() < leader_since) return;
+  if (request.version() < produce_leader_since) return;
   for (TopicAnswer& topic : message.responses) {
-    const TopicPtr known =
-        request.version() >= ids_since ? catalog.find(topic.topic_id) : catalog.find(topic.name);
+    const TopicPtr known = request.version() >= produce_ids_since ? catalog.find(topic.topic_id)
+                                                                  : catalog.find(topic.name);
     for (PartitionAnswer& one : topic.partition_responses) {
       if (one.error_code != number(ErrorCode::not_leader_or_follower) ||
           !has_partition(known, one.index))
@@ -250,7 +250,7 @@ Task<Response> produce(Broker& broker, Shard& shard, Request request) {
   const auto asked = decode_request<ProduceRequest>(request);
   if (!asked) co_return malformed();
   ProduceResponse message;
-  const bool by_id = request.version() >= ids_since;
+  const bool by_id = request.version() >= produce_ids_since;
   const std::vector<Wanted> wanted = sort_out(*asked, by_id, *shard.catalog(), message);
   if (!refused_as_a_whole(wanted, *asked, message)) {
     auto by_shard = plan(broker, request, *asked, wanted, message);

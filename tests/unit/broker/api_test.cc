@@ -70,7 +70,8 @@ TEST_CASE("ApiVersions answers a version of the future in version 0 and goes on 
 
 TEST_CASE("Metadata tells the advertised listener, leaders and real epochs in every version") {
   Directory directory;
-  Running broker(directory, {"advertised.listeners=PLAINTEXT://some.host:19092"});
+  Running broker(directory, {"advertised.listeners=PLAINTEXT://some.host:19092",
+                             "auto.create.topics.enable=false"});
   const TopicPtr topic = broker.create("events", 3);
   Client client(broker.port());
   for (std::int16_t version = 0; version <= 13; ++version) {

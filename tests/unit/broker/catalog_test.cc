@@ -84,8 +84,11 @@ TEST_CASE("partitions are added, settings replaced, and a deletion takes the log
   REQUIRE(more.has_value());
   CHECK((*more)->partitions.size() == 4);
   CHECK(has_log(directory, "events-3"));
-  const auto changed =
-      broker.run([&] { return catalog.set_configs("events", {{"retention.ms", "1000"}}); });
+  const auto retain = [](const auto& present) -> std::optional<TopicConfigs> {
+    CHECK(present.empty());
+    return TopicConfigs{{"retention.ms", "1000"}};
+  };
+  const auto changed = broker.run([&] { return catalog.alter_topic("events", retain); });
   REQUIRE(changed.has_value());
   CHECK((*changed)->configs.size() == 1);
 

@@ -6,20 +6,12 @@
 #include "protocol/messages/fetch.gen.h"
 #include "protocol/messages/produce.gen.h"
 #include "tests/unit/broker/client.h"
+#include "tests/unit/broker/fetching.h"
 
 namespace broker::test {
 namespace {
 
 using mirror::TargetErrc;
-
-template <class T>
-using Task = boost::asio::awaitable<T>;
-
-base::Uuid id_of(unsigned char last) {
-  base::Uuid id;
-  id.bytes[15] = std::byte{last};
-  return id;
-}
 
 std::int16_t produce_error(std::uint16_t port, const std::string& topic, std::string* message) {
   Client client(port);

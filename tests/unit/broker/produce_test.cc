@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "broker/topic_config.h"
 #include "protocol/base/clock.h"
 #include "protocol/big_endian.h"
 #include "protocol/crc32c.h"
@@ -282,11 +283,10 @@ TEST_CASE("a lowered max.message.bytes is for producers only (B21)") {
   Client client(broker.port());
   const base::Buffer large = batch_of({std::string(900'000, 'x')});
   REQUIRE(produce(client, *topic, large).error_code == 0);
-  REQUIRE(broker
-              .run([&] {
-                return broker->catalog().set_configs("events", {{"max.message.bytes", "1000"}});
-              })
-              .has_value());
+  const auto lowered = [](const auto&) -> std::optional<TopicConfigs> {
+    return TopicConfigs{{"max.message.bytes", "1000"}};
+  };
+  REQUIRE(broker.run([&] { return broker->catalog().alter_topic("events", lowered); }).has_value());
   CHECK(produce(client, *topic, large).error_code == number(ErrorCode::message_too_large));
   CHECK(produce(client, *topic, batch_of({"small"})).base_offset == 1);
   FetchRequest request = fetch_request(*topic, 0);
