@@ -103,8 +103,14 @@ def logging_option(version, folder, level="INFO", stream="OUT"):
     return option + path
 
 
-def java_command(version, main, args, *, heap="256m", more_classes=(), options=()):
-    return ["java", "-Xmx" + heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options,
+# Starts fast and small; and as Kafka's own scripts start it, to be measured.
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+TUNED = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
+         "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent")
+
+
+def java_command(version, main, args, *, heap="256m", more_classes=(), options=(), machine=QUICK):
+    return ["java", "-Xmx" + heap, *machine, *options,
             "-cp", classpath(version, *more_classes), main, *args]
 
 
@@ -146,7 +152,9 @@ def compiled(source, version="4.4.0"):
 class Kafka:
     """One or more brokers of one release. Data, logs and settings stay in `folder`."""
 
-    def __init__(self, version, folder, nodes=1, heap="384m", zookeeper=False, settings=None):
+    def __init__(self, version, folder, nodes=1, heap="384m", zookeeper=False, settings=None,
+                 machine=QUICK):
+        self.machine = machine
         self.version, self.folder, self.nodes, self.heap = version, folder, nodes, heap
         self.kraft = number(version) >= (4, 0) or (number(version) >= (3, 3) and not zookeeper)
         self.ports = [process.free_port() for _ in range(2 * nodes + 1)]
@@ -198,8 +206,8 @@ class Kafka:
 
     def _spawn(self, main, args, log, heap):
         options = [logging_option(self.version, self.folder)]
-        return process.start(java_command(self.version, main, args, heap=heap, options=options),
-                             log)
+        return process.start(java_command(self.version, main, args, heap=heap, options=options,
+                                          machine=self.machine), log)
 
     def _await_port(self, child, port, log):
         def up():

@@ -1,0 +1,53 @@
+// Load for a Kafka broker, cheap enough not to be what is measured; prints one line of JSON.
+//
+//   kload produce|fetch|latency HOST PORT TOPIC [--partitions N] [--producers N] [--in-flight N]
+//     [--records N] [--record-bytes N] [--codec NAME] [--acks N] [--seconds S] [--gb G] [--rate N]
+//
+// produce: closed loop, each producer with --in-flight requests of one batch of --records.
+// fetch:   reads all partitions from 0 to their end, checks sums and offsets.
+// latency: --rate records a second, acks=all; time from the intended sending to the consumer.
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+
+#include "tests/bench/kload_link.h"
+
+int main(int count, char** words) {
+  if (count < 5) {
+    std::fprintf(stderr, "usage: kload produce|fetch|latency HOST PORT TOPIC [OPTIONS]\n");
+    return 2;
+  }
+  const kload::Target target{words[2], static_cast<std::uint16_t>(std::atoi(words[3])), words[4]};
+  kload::Options options;
+  const auto number = [](int& into) {
+    return [&into](const char* word) { into = std::atoi(word); };
+  };
+  const std::map<std::string, std::function<void(const char*)>> known{
+      {"--partitions", number(options.partitions)},
+      {"--producers", number(options.producers)},
+      {"--in-flight", number(options.in_flight)},
+      {"--records", number(options.records)},
+      {"--record-bytes", number(options.record_bytes)},
+      {"--acks", number(options.acks)},
+      {"--rate", number(options.rate)},
+      {"--codec", [&](const char* word) { options.codec = word; }},
+      {"--seconds", [&](const char* word) { options.seconds = std::atof(word); }},
+      {"--gb", [&](const char* word) { options.gb_max = std::atof(word); }},
+  };
+  for (int i = 5; i + 1 < count; i += 2) {
+    const auto option = known.find(words[i]);
+    if (option == known.end()) kload::die(std::string("unknown option ") + words[i]);
+    option->second(words[i + 1]);
+  }
+  const std::string what = words[1];
+  if (what == "produce")
+    kload::produce(target, options);
+  else if (what == "fetch")
+    kload::fetch(target, options);
+  else if (what == "latency")
+    kload::latency(target, options);
+  else
+    kload::die("unknown command " + what);
+  return 0;
+}
