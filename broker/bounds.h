@@ -25,6 +25,10 @@ constexpr std::chrono::minutes fetch_wait_max = 10min;
 // bytes for each.
 constexpr std::size_t fetch_session_partitions_max = 1'000'000;
 
+// Produce requests of one connection that wait for the disk. Kafka's idempotent producer sends at
+// most five ahead, librdkafka's plain one as many as it likes.
+constexpr std::size_t answers_owed_max = 256;
+
 // Smaller regions of files are copied into the answer: one system call less each.
 constexpr std::uint32_t sendfile_bytes_min = 16 * 1024;
 

@@ -9,6 +9,8 @@
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
@@ -42,11 +44,18 @@ std::uint64_t size_of(const Response& response) {
   return total;
 }
 
+base::Clock::time_point transfer_deadline(std::uint64_t bytes) {
+  return base::Clock::now() + transfer_grace +
+         std::chrono::seconds(bytes / transfer_bytes_per_second_min);
+}
+
 }  // namespace
 
 struct Connection::Charges {
   std::optional<Quota> produce, fetch, request;
   std::int64_t nanoseconds = 0;  // of a thread, that the handler took
+
+  bool any() const { return produce || fetch || request; }
 };
 
 Connection::Charges Connection::charges_for(const Request& request) const {
@@ -93,9 +102,7 @@ void Connection::enter(State state, std::uint64_t bytes) {
       deadline_ = base::Clock::time_point::max();
       break;
     case State::receiving:
-    case State::sending:
-      deadline_ =
-          now + transfer_grace + std::chrono::seconds(bytes / transfer_bytes_per_second_min);
+      deadline_ = transfer_deadline(bytes);
       break;
   }
 }
@@ -106,13 +113,17 @@ void Connection::close() {
   mute_timer_.cancel();
 }
 
+bool Connection::between_requests() const {
+  return state_ != State::working && owed_.empty();
+}
+
 void Connection::close_when_idle() {
   closing_ = true;
-  if (state_ == State::waiting || state_ == State::receiving || state_ == State::muted) close();
+  if (between_requests()) close();
 }
 
 void Connection::sweep(base::Clock::time_point now) {
-  if (now >= deadline_) {
+  if (now >= deadline_ || now >= send_deadline_) {
     close();
   } else if (state_ == State::waiting && capacity_ > 0 && now - last_request_ > buffer_idle_max) {
     buffer_.reset();
@@ -130,6 +141,8 @@ asio::awaitable<void> Connection::serve() {
     base::logger("connection").error("{}: {}; connection closed", info_.peer, e.what());
   }
   share_.release();
+  // What is owed refers to this connection, and was acknowledged by nobody yet.
+  co_await until_owed_at_most(0);
   close();
 }
 
@@ -180,6 +193,8 @@ asio::awaitable<bool> Connection::handle() {
                                            header.api_key, header.api_version));
     co_return false;
   }
+  const bool produces = header.api_key == static_cast<std::int16_t>(protocol::ApiKey::produce);
+  co_await until_owed_at_most(produces ? answers_owed_max - 1 : 0);
   const std::size_t body_at = size_ - body.size();
   Request request = {header, whole.subspan(body_at), info_};
   Charges charges = charges_for(request);
@@ -188,18 +203,72 @@ asio::awaitable<bool> Connection::handle() {
     faults_.report(info_.peer, fmt::format("sent a request of API {} version {} that does not "
                                            "parse, or wanted no answer to one that failed",
                                            header.api_key, header.api_version));
+  const bool closes = response.close;
+  if (!charges.any() && (response.later || !owed_.empty())) {
+    owe(std::move(response));
+    request_done();
+    co_return !closes;
+  }
+  co_return co_await answer(std::move(response), charges) && !closes;
+}
+
+// An answer with nothing owed before it.
+asio::awaitable<bool> Connection::answer(Response response, Charges& charges) {
+  if (response.later) {
+    auto waiting = response.later();
+    response = co_await std::move(waiting);
+  }
+  co_await until_owed_at_most(0);
   const auto throttle = co_await charge(charges, response);
   if (throttle.count() > 0 && response.throttle_time_at)
     protocol::store_be<std::int32_t>(response.bytes.data() + *response.throttle_time_at,
                                      static_cast<std::int32_t>(throttle.count()));
   if (!response.none && !co_await send(response)) co_return false;
+  request_done();
+  if (throttle.count() > 0) co_await mute(throttle);
+  co_return true;
+}
+
+void Connection::request_done() {
   share_.release();
   if (capacity_ > buffer_kept_max) {
     buffer_.reset();
     capacity_ = 0;
   }
-  if (throttle.count() > 0) co_await mute(throttle);
-  co_return !response.close;
+}
+
+void Connection::owe(Response response) {
+  owed_.push_back(std::move(response));
+  if (owed_.size() == 1) asio::co_spawn(shard_.executor(), pay(), asio::detached);
+}
+
+// Writes what is owed, in order. serve() does not end before this has.
+asio::awaitable<void> Connection::pay() {
+  for (bool sent = true; !owed_.empty();) {
+    sent = sent && co_await pay_next();
+    if (!sent) close();  // the rest is owed to nobody; what it waits for goes on by itself
+    owed_.pop_front();
+    paid_.notify_all();
+  }
+  if (closing_ && between_requests()) close();
+}
+
+asio::awaitable<bool> Connection::pay_next() {
+  try {
+    Response response = std::move(owed_.front());
+    if (response.later) {
+      auto waiting = response.later();
+      response = co_await std::move(waiting);
+    }
+    co_return response.none || co_await send(response);
+  } catch (const std::exception& e) {
+    base::logger("connection").error("{}: {}; connection closed", info_.peer, e.what());
+    co_return false;
+  }
+}
+
+asio::awaitable<void> Connection::until_owed_at_most(std::size_t count) {
+  while (owed_.size() > count) co_await paid_.wait();
 }
 
 asio::awaitable<Response> Connection::run(Handler handler, Request request, Charges& charges) {
@@ -251,7 +320,7 @@ asio::awaitable<void> Connection::mute(std::chrono::milliseconds time) {
 asio::awaitable<bool> Connection::send(const Response& response) {
   const std::uint64_t total = size_of(response);
   if (total > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) co_return false;
-  enter(State::sending, total);
+  send_deadline_ = transfer_deadline(total);
   std::array<std::byte, 4> prefix{};
   protocol::store_be<std::int32_t>(prefix.data(), static_cast<std::int32_t>(total));
 
@@ -265,7 +334,9 @@ asio::awaitable<bool> Connection::send(const Response& response) {
     sent = until;
     if (!co_await send_file(response.slices[i])) co_return false;
   }
-  co_return co_await send_bytes(before, all.subspan(sent), false);
+  if (!co_await send_bytes(before, all.subspan(sent), false)) co_return false;
+  send_deadline_ = base::Clock::time_point::max();
+  co_return true;
 }
 
 asio::awaitable<bool> Connection::send_bytes(base::Bytes first, base::Bytes second, bool more) {

@@ -1,16 +1,19 @@
 // One client connection: a loop that reads a request, waits for its answer and writes it. Kafka
-// itself takes the next request of a connection only after the answer to the last, so the loop
-// needs no queue. Belongs to one shard for life.
+// itself takes the next request of a connection only after the answer to the last; so does the
+// loop, but for Produce requests whose answer waits for the disk: those are owed, and a second loop
+// writes them in order. Belongs to one shard for life.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <string>
 
 #include "broker/byte_budget.h"
 #include "broker/handler.h"
+#include "broker/wake_signal.h"
 #include "protocol/base/clock.h"
 
 namespace broker {
@@ -37,12 +40,18 @@ class Connection {
 
  private:
   // muted: over a quota, not read for a while.
-  enum class State { waiting, receiving, working, sending, muted };
+  enum class State { waiting, receiving, working, muted };
   // What the request under way is charged to, if the client has quotas.
   struct Charges;
 
   boost::asio::awaitable<bool> receive();
   boost::asio::awaitable<bool> handle();
+  boost::asio::awaitable<bool> answer(Response response, Charges& charges);
+  void owe(Response response);
+  boost::asio::awaitable<void> pay();
+  boost::asio::awaitable<bool> pay_next();
+  boost::asio::awaitable<void> until_owed_at_most(std::size_t count);
+  void request_done();
   Charges charges_for(const Request& request) const;
   boost::asio::awaitable<Response> run(Handler handler, Request request, Charges& charges);
   boost::asio::awaitable<std::chrono::milliseconds> charge(Charges& charges,
@@ -53,6 +62,7 @@ class Connection {
   boost::asio::awaitable<bool> send_file(const storage::FileSlice& slice);
   boost::asio::awaitable<bool> read_exactly(base::MutableBytes into);
   void enter(State state, std::uint64_t bytes = 0);
+  bool between_requests() const;
 
   Broker& broker_;
   Shard& shard_;
@@ -63,6 +73,10 @@ class Connection {
   State state_ = State::waiting;
   bool closing_ = false;
   base::Clock::time_point deadline_;
+  base::Clock::time_point send_deadline_ = base::Clock::time_point::max();
+  // Answers that are not written yet; the first is being seen to by pay().
+  std::deque<Response> owed_;
+  Signal paid_;
   base::Clock::time_point last_request_;
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t capacity_ = 0;

@@ -2,11 +2,12 @@
 // declared in broker/api/handlers.h and listed with the version range that it serves in
 // dispatch.cc.
 //
-// It runs on the shard of the connection. The connection waits for it before it reads the next
-// request; the request's bytes stay where they are until the response is written.
+// It runs on the shard of the connection. The connection waits for it before it begins with the
+// next request; the request's bytes stay where they are until it has given its response.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -46,7 +47,14 @@ struct Request {
   std::int16_t version() const { return header.api_version; }
 };
 
+template <class T>
+using Task = boost::asio::awaitable<T>;
+
 struct Response {
+  // Set: what the request asked for is done but for waiting, and this waits and gives the response;
+  // all else is then unset. Produce requests that follow on the connection may be begun meanwhile,
+  // answers keep their order. It may not refer to the request's bytes.
+  std::function<Task<Response>()> later = {};
   base::Buffer bytes;  // header and body, without the four bytes of the size
   // File regions that belong into `bytes`, in the order of `splices`.
   std::vector<storage::FileSlice> slices;
@@ -56,9 +64,6 @@ struct Response {
   bool none = false;   // nothing is sent (Produce with acks=0)
   bool close = false;  // the connection ends, after the bytes (if any) were sent
 };
-
-template <class T>
-using Task = boost::asio::awaitable<T>;
 
 using Handler = Task<Response> (*)(Broker&, Shard&, Request);
 
@@ -72,15 +77,20 @@ inline Response malformed() {
 
 // Response header and body in the request's version. The response type knows its API.
 template <class Message>
-Response respond(const Request& request, const Message& message) {
+Response respond(const protocol::RequestHeader& to, const Message& message) {
   Response response;
   protocol::Writer writer(response.bytes);
-  protocol::encode(writer, Message::api_key, request.version(),
-                   protocol::ResponseHeader{request.header.correlation_id});
-  encode(writer, request.version(), message);  // by the message's own namespace
+  protocol::encode(writer, Message::api_key, to.api_version,
+                   protocol::ResponseHeader{to.correlation_id});
+  encode(writer, to.api_version, message);  // by the message's own namespace
   response.splices = writer.splices();
   response.throttle_time_at = writer.throttle_time_at();
   return response;
+}
+
+template <class Message>
+Response respond(const Request& request, const Message& message) {
+  return respond(request.header, message);
 }
 
 // decode_request<protocol::FetchRequest>(request): nothing if the body is malformed.

@@ -79,31 +79,45 @@ void fill(PartitionAnswer& answer, ProduceAnswer produced) {
     answer.record_errors.push_back({fault.index, std::move(fault.message)});
 }
 
-// Appends all, then waits for the disk: the syncs of several logs queue behind one another on the
-// disk thread, but each covers whatever came in meanwhile.
-Task<bool> produce_on_shard(Shard& shard, std::vector<Item> items, bool durable) {
-  struct Written {
-    std::shared_ptr<Partition> partition;
-    base::Offset end;
-    PartitionAnswer* answer;
-  };
+// What waits for the disk: the log of `id` up to `end`.
+struct Written {
+  base::TopicPartition id;
+  base::Offset end = 0;
+  PartitionAnswer* answer = nullptr;
+};
+
+ErrorCode error_of_missing(Shard& shard, const base::TopicPartition& id) {
+  return shard.catalog()->find(id.topic_id) ? missing_partition
+                                            : ErrorCode::unknown_topic_or_partition;
+}
+
+Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items) {
   std::vector<Written> written;
   const std::int64_t now_ms = base::wall_clock_ms();
   for (const Item& item : items) {
-    auto partition = shard.find(item.id);
+    const auto partition = shard.find(item.id);
     if (!partition) {
-      const bool exists = shard.catalog()->find(item.id.topic_id) != nullptr;
-      refuse(*item.answer, exists ? missing_partition : ErrorCode::unknown_topic_or_partition);
+      refuse(*item.answer, error_of_missing(shard, item.id));
       continue;
     }
     ProduceAnswer produced = partition->produce(item.batch, now_ms);
     const base::Offset end = produced.info.last_offset + 1;
     fill(*item.answer, std::move(produced));
-    if (item.answer->error_code == 0) written.push_back({std::move(partition), end, item.answer});
+    if (item.answer->error_code == 0) written.push_back({item.id, end, item.answer});
   }
-  if (!durable) co_return true;
+  co_return written;
+}
+
+// The syncs of several logs queue behind one another on the disk thread, but each covers whatever
+// came in meanwhile.
+Task<bool> flush_on_shard(Shard& shard, std::vector<Written> written) {
   for (const Written& one : written) {
-    const auto flushed = co_await one.partition->flush(one.end);
+    const auto partition = shard.find(one.id);
+    if (!partition) {
+      refuse(*one.answer, error_of_missing(shard, one.id));
+      continue;
+    }
+    const auto flushed = co_await partition->flush(one.end);
     if (flushed.has_error()) refuse(*one.answer, kafka_error(flushed.error()));
   }
   co_return true;
@@ -244,34 +258,58 @@ bool has_error(const ProduceResponse& message) {
   return false;
 }
 
+// Waits until all is on disk, then gives the answer.
+Task<Response> answer_when_durable(protocol::RequestHeader header,
+                                   std::shared_ptr<const ProduceResponse> message,
+                                   std::vector<Job<bool>> flushes) {
+  co_await on_each(std::move(flushes));
+  co_return respond(header, *message);
+}
+
 }  // namespace
 
 Task<Response> produce(Broker& broker, Shard& shard, Request request) {
   const auto asked = decode_request<ProduceRequest>(request);
   if (!asked) co_return malformed();
-  ProduceResponse message;
+  const auto message = std::make_shared<ProduceResponse>();
   const bool by_id = request.version() >= produce_ids_since;
-  const std::vector<Wanted> wanted = sort_out(*asked, by_id, *shard.catalog(), message);
-  if (!refused_as_a_whole(wanted, *asked, message)) {
-    auto by_shard = plan(broker, request, *asked, wanted, message);
-    std::vector<Job<bool>> jobs;
-    const bool durable = asked->acks == acks_all;
+  const std::vector<Wanted> wanted = sort_out(*asked, by_id, *shard.catalog(), *message);
+  std::vector<Job<bool>> flushes;
+  if (!refused_as_a_whole(wanted, *asked, *message)) {
+    auto by_shard = plan(broker, request, *asked, wanted, *message);
+    std::vector<Job<std::vector<Written>>> appends;
     for (std::size_t i = 0; i < by_shard.size(); ++i) {
       if (by_shard[i].empty()) continue;
       Shard* const target = &broker.shard(i);
-      auto run = [target, items = std::move(by_shard[i]), durable] {
-        return produce_on_shard(*target, items, durable);
+      auto run = [target, items = std::move(by_shard[i])] {
+        return append_on_shard(*target, items);
       };
-      jobs.push_back({target, std::move(run)});
+      appends.push_back({target, std::move(run)});
     }
-    if (!jobs.empty()) co_await on_each(std::move(jobs));
+    std::vector<Shard*> targets;
+    for (const auto& job : appends) targets.push_back(job.shard);
+    auto written = co_await on_each(std::move(appends));
+    for (std::size_t i = 0; asked->acks == acks_all && i < targets.size(); ++i) {
+      if (written[i].empty()) continue;
+      auto run = [target = targets[i], all = std::move(written[i])] {
+        return flush_on_shard(*target, all);
+      };
+      flushes.push_back({targets[i], std::move(run)});
+    }
   }
-  name_leaders(broker, request, *shard.catalog(), message);
-  if (asked->acks != acks_none) co_return respond(request, message);
-  Response nothing;
-  nothing.none = true;
-  nothing.close = has_error(message);
-  co_return nothing;
+  name_leaders(broker, request, *shard.catalog(), *message);
+  Response response;
+  if (!flushes.empty()) {
+    response.later = [header = request.header, message, flushes = std::move(flushes)] {
+      return answer_when_durable(header, message, flushes);
+    };
+  } else if (asked->acks == acks_none) {
+    response.none = true;
+    response.close = has_error(*message);
+  } else {
+    response = respond(request, *message);
+  }
+  co_return response;
 }
 
 }  // namespace broker::api

@@ -5,7 +5,9 @@
 #include <thread>
 
 #include "protocol/messages/metadata.gen.h"
+#include "protocol/messages/produce.gen.h"
 #include "tests/unit/broker/client.h"
+#include "tests/unit/broker/locked_files.h"
 
 namespace broker::test {
 namespace {
@@ -162,6 +164,77 @@ TEST_CASE("several requests sent at once are answered one after the other") {
     REQUIRE(answer.size() > 4);
     CHECK(protocol::load_be<std::int32_t>(answer.data()) == i);
   }
+}
+
+namespace {
+
+base::Buffer produce_all(const std::string& topic, base::Bytes batch, std::int32_t correlation_id) {
+  protocol::ProduceRequest request;
+  request.acks = -1;
+  request.timeout_ms = 10'000;
+  auto& asked = request.topic_data.emplace_back();
+  asked.name = topic;
+  auto& data = asked.partition_data.emplace_back();
+  data.records.bytes = batch;
+  return encode_request(9, request, correlation_id);
+}
+
+}  // namespace
+
+TEST_CASE("produce requests of a connection share syncs, and answers keep their order") {
+  constexpr int requests = 40, sync_ms = 50;
+  Directory directory;
+  LockedFiles files(1);
+  Running broker(directory, {}, files);
+  broker.create("t");
+  const base::Buffer batch = batch_of({"a"});
+  protocol::MetadataRequest metadata;
+  metadata.topics.reset();
+  files.syncs.take_ms = sync_ms;
+  files.syncs.count = 0;
+  Client client(broker.port());
+  for (std::int32_t i = 0; i < requests; ++i) {
+    REQUIRE(client.socket().send(produce_all("t", batch, i)));
+    // Another request in between waits for those before it, and those behind it for it.
+    if (i == requests / 2) REQUIRE(client.socket().send(encode_request(9, metadata, 1'000)));
+  }
+  for (std::int32_t i = 0; i < requests; ++i) {
+    const base::Buffer answer = client.receive();
+    REQUIRE(protocol::load_be<std::int32_t>(answer.data()) == i);
+    protocol::ResponseHeader header;
+    base::Bytes body;
+    protocol::ProduceResponse response;
+    REQUIRE(protocol::decode(answer, protocol::ApiKey::produce, 9, header, body));
+    REQUIRE(decode(body, 9, response));
+    const auto& one = response.responses[0].partition_responses[0];
+    CHECK(one.error_code == 0);
+    CHECK(one.base_offset == i);
+    if (i != requests / 2) continue;
+    CHECK(protocol::load_be<std::int32_t>(client.receive().data()) == 1'000);
+  }
+  // Each alone would take one sync for itself.
+  CHECK(files.syncs.count >= 1);
+  CHECK(files.syncs.count < requests / 2);
+  CHECK(still_serves(broker.port()));
+}
+
+TEST_CASE("a peer that leaves while the disk works is forgotten, what it wrote is kept") {
+  Directory directory;
+  LockedFiles files(1);
+  Running broker(directory, {}, files);
+  broker.create("t");
+  files.syncs.take_ms = 100;
+  {
+    Client client(broker.port());
+    for (std::int32_t i = 0; i < 8; ++i)
+      REQUIRE(client.socket().send(produce_all("t", batch_of({"a"}), i)));
+    REQUIRE_FALSE(client.receive().empty());
+  }
+  files.syncs.take_ms = 0;
+  Client next(broker.port());
+  REQUIRE(next.socket().send(produce_all("t", batch_of({"a"}), 9)));
+  CHECK(protocol::load_be<std::int32_t>(next.receive().data()) == 9);
+  CHECK(still_serves(broker.port()));
 }
 
 TEST_CASE("connections beyond max.connections are closed, idle ones after their time") {

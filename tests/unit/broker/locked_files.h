@@ -1,8 +1,11 @@
 // A file system for one thread (tests/lib/fault_file.h), for a broker with many.
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -10,10 +13,16 @@
 
 namespace broker::test {
 
+// How slow the disk is, and how often it was asked.
+struct Syncs {
+  std::atomic<int> take_ms = 0;
+  std::atomic<int> count = 0;
+};
+
 class LockedFile final : public storage::File {
  public:
-  LockedFile(std::mutex& mutex, std::shared_ptr<storage::File> inner)
-      : mutex_(mutex), inner_(std::move(inner)) {}
+  LockedFile(std::mutex& mutex, Syncs& syncs, std::shared_ptr<storage::File> inner)
+      : mutex_(mutex), syncs_(syncs), inner_(std::move(inner)) {}
   ~LockedFile() override {
     const std::lock_guard lock(mutex_);
     inner_.reset();
@@ -27,6 +36,8 @@ class LockedFile final : public storage::File {
     return inner_->pwrite(bytes, position);
   }
   base::Result<void> sync() override {
+    ++syncs_.count;
+    std::this_thread::sleep_for(std::chrono::milliseconds(syncs_.take_ms.load()));
     const std::lock_guard lock(mutex_);
     return inner_->sync();
   }
@@ -46,12 +57,15 @@ class LockedFile final : public storage::File {
 
  private:
   std::mutex& mutex_;
+  Syncs& syncs_;
   std::shared_ptr<storage::File> inner_;
 };
 
 class LockedFiles final : public storage::FileSystem {
  public:
   explicit LockedFiles(std::uint64_t seed) : inner_(seed) {}
+
+  Syncs syncs;
 
   // Does something with the file system while nobody else does.
   template <class F>
@@ -64,7 +78,8 @@ class LockedFiles final : public storage::FileSystem {
                                                     storage::OpenMode mode) override {
     return with([&](auto& files) -> base::Result<std::shared_ptr<storage::File>> {
       TRY(auto file, files.open(path, mode));
-      return std::shared_ptr<storage::File>(std::make_shared<LockedFile>(mutex_, std::move(file)));
+      return std::shared_ptr<storage::File>(
+          std::make_shared<LockedFile>(mutex_, syncs, std::move(file)));
     });
   }
   base::Result<void> rename(const std::string& from, const std::string& to) override {
