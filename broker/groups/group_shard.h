@@ -1,0 +1,203 @@
+// The groups of one partition of __consumer_offsets.
+//
+// An event (a request, a timer) is decided on first: the decision lists records and replies. The
+// caller writes the records, applies them, and only then brings the next event. What a record says
+// is changed by apply() alone, in replay after a restart as in life. What is not written down (who
+// waits, who has joined the rebalance that runs, timers) deciding changes itself.
+//
+// If the records cannot be written, this state is of no use any more: make a new one from the log.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "broker/groups/classic_group.h"
+#include "broker/groups/offset_table.h"
+#include "broker/groups/timer_queue.h"
+#include "broker/groups/types.h"
+#include "protocol/base/random.h"
+#include "protocol/messages/group_metadata.gen.h"
+#include "protocol/messages/heartbeat.gen.h"
+#include "protocol/messages/join_group.gen.h"
+#include "protocol/messages/leave_group.gen.h"
+#include "protocol/messages/sync_group.gen.h"
+
+namespace broker::groups {
+
+// A group is of one protocol or the other; offsets are kept apart, they survive a change of it.
+using Group = std::variant<ClassicGroup>;
+
+struct OffsetCommit {
+  struct Entry {
+    std::string topic;
+    base::Uuid topic_id;  // zero: not known
+    std::int32_t partition = 0;
+    base::Offset offset = 0;
+    std::optional<base::LeaderEpoch> leader_epoch;
+    std::string metadata;
+    std::optional<std::int64_t> commit_timestamp_ms = {};  // absent: now
+  };
+  std::string group;
+  std::int32_t generation_or_epoch = -1;
+  std::string member_id;
+  std::optional<std::string> instance_id;
+  std::optional<std::int64_t> retention_ms;
+  std::vector<Entry> entries;
+};
+
+struct OffsetDeletion {
+  struct Topic {
+    std::string name;
+    std::vector<std::int32_t> partitions;
+  };
+  std::string group;
+  std::vector<Topic> topics;
+};
+
+struct DescribedGroup {
+  struct Member {
+    std::string id;
+    std::optional<std::string> instance_id;
+    std::string client_id;
+    std::string client_host;
+    base::Buffer metadata;
+    base::Buffer assignment;
+  };
+  std::string state;
+  std::string protocol_type;
+  std::string protocol;
+  std::vector<Member> members;
+};
+
+struct ListedGroup {
+  std::string id;
+  std::string protocol_type;
+  std::string state;
+  std::string type;  // Classic or Consumer
+};
+
+class GroupShard {
+ public:
+  GroupShard(Limits limits, base::Random random) : limits_(limits), random_(random) {}
+
+  // Requests that may be answered later, in this decision or another: once, by ticket.
+  Decision join(const protocol::JoinGroupRequest& asked, const Caller& caller, Ticket ticket,
+                Now now);
+  Decision sync(const protocol::SyncGroupRequest& asked, Ticket ticket, Now now);
+
+  // Requests that are answered at once.
+  Decided<protocol::ErrorCode> heartbeat(const protocol::HeartbeatRequest& asked, Now now);
+  Decided<protocol::LeaveGroupResponse> leave(const protocol::LeaveGroupRequest& asked, Now now);
+  // An error for each entry, in their order.
+  Decided<std::vector<protocol::ErrorCode>> commit(const OffsetCommit& asked, const Caller& caller,
+                                                   Now now);
+  // For a copy of another cluster's groups: non_empty_group if the group lives here.
+  Decided<protocol::ErrorCode> commit_mirrored(const OffsetCommit& asked, Now now);
+  struct DeletedOffsets {
+    protocol::ErrorCode error = protocol::ErrorCode::none;
+    std::vector<protocol::ErrorCode> topics;  // of all partitions of each topic asked for
+  };
+  Decided<DeletedOffsets> delete_offsets(const OffsetDeletion& asked);
+  Decided<protocol::ErrorCode> delete_group(const std::string& group);
+
+  // Whether a member, or whoever, may be told what the group committed.
+  protocol::ErrorCode check_fetch(const std::string& group, const std::string& member_id,
+                                  std::int32_t member_epoch) const;
+  const OffsetTable& offsets() const { return offsets_; }
+  // Nothing unless it is there and of the classic protocol.
+  std::optional<DescribedGroup> describe(const std::string& group) const;
+  // Empty filters let everything through. Case does not matter.
+  std::vector<ListedGroup> list(const std::vector<std::string>& states,
+                                const std::vector<std::string>& types) const;
+
+  // When expire() has something to do next, on the monotonic clock.
+  std::optional<std::int64_t> next_deadline_ms() const { return timers_.next_deadline_ms(); }
+  // What follows from the timer that is due first; nothing when none is.
+  std::optional<Decision> expire(Now now);
+  // Drops offsets that are too old, and groups that have nothing left.
+  Decision clean(Now now);
+  // Drops the offsets in a topic that is no longer there.
+  Decision forget_topic(const std::string& topic);
+
+  // A record that was written. False: it is malformed, or of a kind that is not known, and nothing
+  // was changed.
+  bool apply(base::Bytes key, std::optional<base::Bytes> value);
+  // All records that there were are applied: members have their session from now on.
+  Decision loaded(Now now);
+  // This state is given up: everybody who waits is told.
+  std::vector<Reply> abandon(protocol::ErrorCode error);
+
+  // For tests.
+  const std::map<std::string, Group, std::less<>>& groups() const { return groups_; }
+  const TimerQueue& timers() const { return timers_; }
+
+ private:
+  ClassicGroup* classic(std::string_view id);
+  const ClassicGroup* classic(std::string_view id) const;
+
+  // classic_join.cc
+  struct Join {
+    const protocol::JoinGroupRequest& asked;
+    const Caller& caller;
+    Ticket ticket;
+    Now now;
+    std::int32_t rebalance_timeout_ms;
+  };
+  bool accepts(const ClassicGroup& group, std::string_view member_id) const;
+  void join_new(const Join& join, ClassicGroup& group, Decision& out);
+  void join_known(const Join& join, ClassicGroup& group, Decision& out);
+  void rejoin(const Join& join, ClassicGroup& group, ClassicMember& member, Decision& out);
+  void add_member(const Join& join, ClassicGroup& group, std::string id, Decision& out);
+  void update_member(const Join& join, ClassicMember& member, Decision& out);
+  void replace_static(const Join& join, ClassicGroup& group, const std::string& old_id,
+                      const std::string& new_id, Decision& out);
+  std::string new_member_id(const Join& join);
+
+  // classic_rebalance.cc
+  void prepare_or_complete(ClassicGroup& group, Now now, Decision& out);
+  void prepare_rebalance(ClassicGroup& group, Now now, Decision& out);
+  void maybe_complete_join(ClassicGroup& group, Now now, Decision& out);
+  void complete_join(ClassicGroup& group, Now now, Decision& out);
+  void begin_generation(ClassicGroup& group, Now now, Decision& out);
+  void initial_delay_over(ClassicGroup& group, Now now, Decision& out);
+  void session_over(ClassicGroup& group, const std::string& member, Now now,
+                    Decision& out);
+  void sync_overdue(ClassicGroup& group, Now now, Decision& out);
+  void assign(ClassicGroup& group,
+              const protocol::SyncGroupRequest& asked, Now now, Decision& out);
+  void drop_pending_sync(ClassicGroup& group, std::string_view member);
+  // Whoever waits in the member's name is told that it is none.
+  void remove_member(ClassicGroup& group, const std::string& member,
+                     Decision& out);
+  void restart_session(const ClassicGroup& group, const ClassicMember& member, Now now);
+  void stop_session(const ClassicGroup& group, const std::string& member);
+
+  // classic_members.cc
+  protocol::ErrorCode leave_one(ClassicGroup& group,
+                                const protocol::LeaveGroupRequest::Member& who, Decision& out);
+
+  // offset_requests.cc
+  protocol::ErrorCode check_commit(const OffsetCommit& asked, const Caller& caller) const;
+  CommittedOffset committed(const OffsetCommit& asked, const OffsetCommit::Entry& entry,
+                            Now now) const;
+  bool drop_expired(const ClassicGroup& group, Now now, Decision& out) const;
+
+  // apply.cc
+  bool apply_offset(base::Bytes key, std::optional<base::Bytes> value);
+  void apply_classic(const std::string& id, protocol::GroupMetadataValue value);
+  void forget_group(const std::string& id);
+
+  Limits limits_;
+  base::Random random_;
+  std::map<std::string, Group, std::less<>> groups_;
+  OffsetTable offsets_;
+  TimerQueue timers_;
+};
+
+}  // namespace broker::groups

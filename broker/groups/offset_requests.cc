@@ -1,0 +1,170 @@
+// OffsetCommit, OffsetFetch, OffsetDelete, and when offsets are too old.
+#include <utility>
+
+#include "broker/groups/group_shard.h"
+#include "broker/groups/records.h"
+
+namespace broker::groups {
+
+using protocol::ErrorCode;
+
+namespace {
+
+// From here on a group that is not there is called so.
+constexpr std::int16_t tells_missing_group_since = 9;
+
+ErrorCode check_classic_commit(const ClassicGroup& group, const OffsetCommit& asked) {
+  // From outside of the group: an administrator, or a consumer that assigns itself. Whatever else
+  // it says of itself is of no interest (C09).
+  if (asked.generation_or_epoch < 0 && group.is_in(ClassicState::empty)) return ErrorCode::none;
+  const bool as_member =
+      asked.generation_or_epoch >= 0 || !asked.member_id.empty() || asked.instance_id;
+  if (!as_member)
+    return group.is_in(ClassicState::empty) ? ErrorCode::none : ErrorCode::unknown_member_id;
+  const ErrorCode error = group.check_member(asked.member_id, asked.instance_id);
+  if (error != ErrorCode::none) return error;
+  if (asked.generation_or_epoch != group.generation) return ErrorCode::illegal_generation;
+  // It has heard of the new generation, and does not know yet what is assigned to it.
+  if (group.is_in(ClassicState::completing_rebalance)) return ErrorCode::rebalance_in_progress;
+  return ErrorCode::none;
+}
+
+// What the age of a group's offsets counts from: nothing, if they do not expire now (C01).
+enum class Age { none, since_commit, since_empty };
+
+Age age_of(const ClassicGroup& group) {
+  if (!group.protocol_type) return Age::since_commit;
+  if (group.is_in(ClassicState::empty))
+    return group.state_since_ms ? Age::since_empty : Age::since_commit;
+  if (group.uses_consumer_protocol() && group.subscribed_topics() &&
+      group.is_in(ClassicState::stable))
+    return Age::since_commit;
+  return Age::none;
+}
+
+}  // namespace
+
+ErrorCode GroupShard::check_commit(const OffsetCommit& asked, const Caller& caller) const {
+  const auto at = groups_.find(asked.group);
+  if (at == groups_.end()) {
+    if (asked.generation_or_epoch < 0) return ErrorCode::none;  // a simple group comes into being
+    return caller.version >= tells_missing_group_since ? ErrorCode::group_id_not_found
+                                                       : ErrorCode::illegal_generation;
+  }
+  return check_classic_commit(std::get<ClassicGroup>(at->second), asked);
+}
+
+CommittedOffset GroupShard::committed(const OffsetCommit& asked, const OffsetCommit::Entry& entry,
+                                      Now now) const {
+  CommittedOffset offset;
+  offset.offset = entry.offset;
+  offset.leader_epoch = entry.leader_epoch;
+  offset.metadata = entry.metadata;
+  offset.commit_timestamp_ms = entry.commit_timestamp_ms.value_or(now.wall_ms);
+  if (asked.retention_ms) offset.expire_timestamp_ms = now.wall_ms + *asked.retention_ms;
+  offset.topic_id = entry.topic_id;
+  return offset;
+}
+
+Decided<std::vector<ErrorCode>> GroupShard::commit(const OffsetCommit& asked, const Caller& caller,
+                                                   Now now) {
+  Decided<std::vector<ErrorCode>> out;
+  const ErrorCode refused = check_commit(asked, caller);
+  out.answer.assign(asked.entries.size(), refused);
+  if (refused != ErrorCode::none) return out;
+  // A commit is a sign of life.
+  if (ClassicGroup* group = classic(asked.group)) {
+    const ClassicMember* member = group->find(asked.member_id);
+    if (member && !group->is_in(ClassicState::completing_rebalance))
+      restart_session(*group, *member, now);
+  }
+  for (std::size_t i = 0; i < asked.entries.size(); ++i) {
+    const OffsetCommit::Entry& entry = asked.entries[i];
+    if (entry.metadata.size() > static_cast<std::size_t>(limits_.offset_metadata_bytes_max)) {
+      out.answer[i] = ErrorCode::offset_metadata_too_large;
+      continue;
+    }
+    out.records.push_back(
+        offset_record(asked.group, entry.topic, entry.partition, committed(asked, entry, now)));
+  }
+  return out;
+}
+
+Decided<ErrorCode> GroupShard::commit_mirrored(const OffsetCommit& asked, Now now) {
+  Decided<ErrorCode> out;
+  const auto at = groups_.find(asked.group);
+  if (at != groups_.end()) {
+    const auto& group = std::get<ClassicGroup>(at->second);
+    if (!group.is_in(ClassicState::empty) || !group.pending.empty()) {
+      out.answer = ErrorCode::non_empty_group;
+      return out;
+    }
+  }
+  for (const OffsetCommit::Entry& entry : asked.entries) {
+    CommittedOffset next = committed(asked, entry, now);
+    // The sync comes again and again: what it brought before need not be written anew.
+    const CommittedOffset* before = offsets_.find(asked.group, entry.topic, entry.partition);
+    if (before && !entry.commit_timestamp_ms) next.commit_timestamp_ms = before->commit_timestamp_ms;
+    if (before && *before == next) continue;
+    if (before && !entry.commit_timestamp_ms) next.commit_timestamp_ms = now.wall_ms;
+    out.records.push_back(offset_record(asked.group, entry.topic, entry.partition, next));
+  }
+  return out;
+}
+
+ErrorCode GroupShard::check_fetch(const std::string& group, const std::string&,
+                                  std::int32_t) const {
+  static_cast<void>(group);
+  return ErrorCode::none;  // a classic group tells everybody
+}
+
+Decided<GroupShard::DeletedOffsets> GroupShard::delete_offsets(const OffsetDeletion& asked) {
+  Decided<DeletedOffsets> out;
+  const ClassicGroup* group = classic(asked.group);
+  if (!group) {
+    out.answer.error = ErrorCode::group_id_not_found;
+    return out;
+  }
+  // Of a group with members it can only be told of the protocol type "consumer" what they consume.
+  if (!group->is_in(ClassicState::empty) && !group->uses_consumer_protocol()) {
+    out.answer.error = ErrorCode::non_empty_group;
+    return out;
+  }
+  for (const OffsetDeletion::Topic& topic : asked.topics) {
+    if (group->is_subscribed_to(topic.name)) {
+      out.answer.topics.push_back(ErrorCode::group_subscribed_to_topic);
+      continue;
+    }
+    out.answer.topics.push_back(ErrorCode::none);
+    for (const std::int32_t partition : topic.partitions)
+      if (offsets_.find(asked.group, topic.name, partition))
+        out.records.push_back(offset_tombstone(asked.group, topic.name, partition));
+  }
+  return out;
+}
+
+// Whether no offset of the group is left.
+bool GroupShard::drop_expired(const ClassicGroup& group, Now now, Decision& out) const {
+  const TopicOffsets* topics = offsets_.find(group.group_id);
+  if (!topics) return true;
+  const Age age = age_of(group);
+  if (age == Age::none) return false;
+  bool nothing_left = true;
+  for (const auto& [topic, partitions] : *topics) {
+    const bool subscribed = group.is_subscribed_to(topic);
+    for (const auto& [partition, offset] : partitions) {
+      const std::int64_t since =
+          age == Age::since_empty ? *group.state_since_ms : offset.commit_timestamp_ms;
+      const bool too_old = offset.expire_timestamp_ms
+                               ? now.wall_ms >= *offset.expire_timestamp_ms
+                               : now.wall_ms - since >= limits_.offsets_retention_ms;
+      if (!subscribed && too_old)
+        out.records.push_back(offset_tombstone(group.group_id, topic, partition));
+      else
+        nothing_left = false;
+    }
+  }
+  return nothing_left;
+}
+
+}  // namespace broker::groups
