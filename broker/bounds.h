@@ -51,6 +51,14 @@ constexpr double compaction_dirty_ratio_min = 0.5;
 // Memory for the keys of one compaction; what does not fit waits for the next.
 constexpr std::size_t compaction_key_bytes_max = 16 << 20;
 
+// A coordinator's log is read in pieces of this size, and written in batches of about this one. A
+// record that is larger than the last is not written at all: the topic's own limit is not far.
+constexpr std::int32_t coordinator_read_bytes = 1 << 20;
+constexpr std::size_t coordinator_batch_bytes = 256 << 10;
+constexpr std::size_t coordinator_record_bytes_max = 700 << 10;
+// After a failure to write or to load.
+constexpr std::chrono::seconds coordinator_reload_interval = 1s;
+
 // Clients of a shard whose use is remembered; beyond, those that have used nothing are forgotten.
 constexpr std::size_t quota_buckets_max = 10'000;
 // A Fetch of a client over its quota is begun after so long at the latest: clients give up on an

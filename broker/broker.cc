@@ -15,6 +15,7 @@
 #include "broker/compactor.h"
 #include "broker/error.h"
 #include "broker/fetch_sessions.h"
+#include "broker/group_coordinator.h"
 #include "broker/log_store.h"
 #include "broker/mirror_target.h"
 #include "broker/producer_ids.h"
@@ -218,12 +219,14 @@ std::optional<std::string> Broker::start() {
   if (auto problem = open_storage()) return problem;
   producer_ids_ = std::make_unique<ProducerIds>(*this);
   quotas_ = std::make_unique<ClientQuotas>(*this);
+  groups_ = std::make_unique<GroupCoordinator>(*this);
   mirror_target_ = std::make_unique<MirrorTarget>(*this);
   for (const auto& shard : shards_) {
     shard->set_catalog(catalog_->snapshot());
     shard->start();
   }
   open_logs();
+  groups_->start();
   if (auto problem = start_mirrors()) return problem;
   start_background();
   server_ = std::make_unique<Server>(*this);
@@ -354,9 +357,10 @@ void Broker::stop() {
     }
   }
   const auto deadline = base::Clock::now() + drain_max;
-  while (background_.load() > 0 && base::Clock::now() < deadline)
+  const auto left = [this] { return background_.load() + (groups_ ? groups_->running() : 0); };
+  while (left() > 0 && base::Clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  end_threads(quiet && background_.load() == 0);
+  end_threads(quiet && left() == 0);
 }
 
 void Broker::end_threads(bool quiet) {

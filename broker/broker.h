@@ -23,6 +23,7 @@ class Coordinator;
 namespace broker {
 
 class ClientQuotas;
+class GroupCoordinator;
 class LogStore;
 class MirrorTarget;
 class ProducerIds;
@@ -56,6 +57,7 @@ class Broker {
   LogStore& logs() { return *logs_; }
   ProducerIds& producer_ids() { return *producer_ids_; }
   ClientQuotas& quotas() { return *quotas_; }
+  GroupCoordinator& groups() { return *groups_; }
   MirrorTarget& mirror_target() { return *mirror_target_; }
   mirror::Coordinator& mirrors() { return *mirrors_; }
 
@@ -91,6 +93,7 @@ class Broker {
   std::unique_ptr<Catalog> catalog_;
   std::unique_ptr<ProducerIds> producer_ids_;
   std::unique_ptr<ClientQuotas> quotas_;
+  std::unique_ptr<GroupCoordinator> groups_;
   std::unique_ptr<MirrorTarget> mirror_target_;
   std::unique_ptr<mirror::Coordinator> mirrors_;
   std::unique_ptr<Server> server_;

@@ -6,6 +6,7 @@
 #include "broker/broker.h"
 #include "broker/catalog_lock.h"
 #include "broker/error.h"
+#include "broker/group_coordinator.h"
 #include "broker/log_store.h"
 #include "broker/topic_config.h"
 #include "protocol/base/check.h"
@@ -273,6 +274,7 @@ Catalog::Task<void> Catalog::delete_locked(TopicPtr topic) {
   next->erase(*topic);
   co_await publish(std::move(next), std::vector<TopicPtr>());
   CO_TRY_VOID(co_await remove_partitions(topic, 0));
+  broker_.groups().topic_deleted(topic->name);
   const std::vector<storage::Write> finished = {{deleting_key(topic->id), std::nullopt}};
   CO_TRY_VOID(store_->txn({}, finished));
   catalog_log().info("topic {} deleted, id {}", topic->name, topic->id.to_string());

@@ -1,22 +1,23 @@
 // The group coordinator as the rest of the broker sees it: it finds the partition of
-// __consumer_offsets that keeps a group, runs the pure core of broker/groups/ there, and answers
-// when what was decided is on disk.
+// __consumer_offsets that keeps a group, has the pure core of broker/groups/ decide there, and
+// answers when what was decided is on disk.
 //
-// A partition's groups belong to the shard of the partition. Its functions may be awaited on any
+// A partition's groups belong to the shard of the partition. The functions may be awaited on any
 // shard; they hop there and back by themselves.
 #pragma once
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "broker/catalog.h"
-#include "broker/coordinator_log.h"
+#include "broker/group_partition.h"
 #include "broker/groups/group_shard.h"
 #include "broker/shard.h"
 #include "protocol/error_code.h"
@@ -27,15 +28,8 @@ class Broker;
 
 constexpr std::string_view consumer_offsets_topic = "__consumer_offsets";
 
-// Kafka's choice: the partition of __consumer_offsets that keeps a group.
+// Kafka's choice: which of the partitions of __consumer_offsets keeps a group.
 std::int32_t partition_for_group(std::string_view group, std::int32_t partitions);
-
-// An answer, or why there is none.
-template <class T>
-struct GroupOutcome {
-  protocol::ErrorCode error = protocol::ErrorCode::none;
-  T value{};
-};
 
 // An offset as another cluster's coordinator had it.
 struct MirroredOffset {
@@ -55,27 +49,68 @@ class GroupCoordinator {
 
   // Begins to load what is there. After the logs were opened, before clients are let in.
   void start();
-  // Loops that still run; none some moments after the shards began to stop.
+  // Loops that still run: none some moments after the shards began to stop.
   int running() const { return running_.load(); }
 
-  // Makes the topic unless it is there. An error of the catalog's.
+  // Makes the topic unless it is there. Errors are the catalog's.
   boost::asio::awaitable<base::Result<void>> ensure_topic();
 
+  boost::asio::awaitable<groups::JoinReply> join(const protocol::JoinGroupRequest& asked,
+                                                 groups::Caller caller);
+  boost::asio::awaitable<groups::SyncReply> sync(const protocol::SyncGroupRequest& asked);
+  // Runs `f`, a callable that takes (groups::GroupShard&, groups::Now) and gives a
+  // groups::Decided<Answer>, where the group is kept; answers once all of it is on disk. The error
+  // is the coordinator's: not_coordinator, coordinator_load_in_progress.
+  template <class F>
+  auto decide(std::string group, F f) -> boost::asio::awaitable<
+      GroupOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)>> {
+    using Outcome =
+        GroupOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)>;
+    const std::optional<base::TopicPartition> place = locate(group);
+    Outcome none;
+    none.error = protocol::ErrorCode::not_coordinator;
+    if (!place) co_return none;
+    Shard& target = shard_of(*place);
+    auto job = [this, &target, id = *place, run = std::move(f),
+                &none]() -> boost::asio::awaitable<Outcome> {
+      const auto partition = find_or_open(target, id);
+      if (!partition) co_return none;
+      co_return co_await partition->decide(run);
+    };
+    co_return co_await on(target, std::move(job));
+  }
+  // All groups that there are. Empty filters let everything through.
+  boost::asio::awaitable<GroupOutcome<std::vector<groups::ListedGroup>>> list(
+      std::vector<std::string> states, std::vector<std::string> types);
+
   // The mirror's door: commits what a group committed on the source. Refused, with the reason:
-  //   non_empty_group              the group has live members here; nothing was changed
-  //   coordinator_load_in_progress ask again in a moment
-  //   others                       it could not be written
+  //   non_empty_group               the group has live members here; nothing was changed
+  //   coordinator_load_in_progress  ask again in a moment
+  //   others                        it was not written
   boost::asio::awaitable<protocol::ErrorCode> commit_mirrored(std::string group,
                                                               std::vector<MirroredOffset> offsets);
 
-  // Positions in topics that are no longer there go.
+  // Positions in a topic that is no longer there go. From any shard; done later.
   void topic_deleted(const std::string& name);
 
-  // Runs `f`, a callable that takes (groups::GroupShard&, groups::Now) and gives a
-  // groups::Decided<Answer>, where the group is kept, and gives its answer once all is durable.
-  template <class F>
-  auto decide(std::string group, F f)
-      -> Task<GroupOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)>>;
+ private:
+  using Partitions = std::map<std::int32_t, std::shared_ptr<GroupPartition>>;
+
+  // Where a group is kept; nothing before the topic is there. On any shard.
+  std::optional<base::TopicPartition> locate(std::string_view group) const;
+  Shard& shard_of(const base::TopicPartition& id) const;
+  // On the partition's shard. Null: it is not there, or not any more.
+  std::shared_ptr<GroupPartition> find_or_open(Shard& shard, const base::TopicPartition& id);
+  // All partitions that belong to the shard. On it.
+  std::vector<std::shared_ptr<GroupPartition>> open_all(Shard& shard);
+  boost::asio::awaitable<void> housekeeping(Shard* shard);
+  boost::asio::awaitable<void> forget_topic(Shard* shard, std::string name);
+  void spawn(Shard& shard, boost::asio::awaitable<void> loop);
+
+  Broker& broker_;
+  groups::Limits limits_;
+  std::vector<Partitions> by_shard_;  // each touched by its shard alone
+  std::atomic<int> running_{0};
 };
 
 }  // namespace broker

@@ -17,4 +17,8 @@ constexpr std::int32_t cluster_operations = operation_bit(5) | operation_bit(7) 
                                             operation_bit(9) | operation_bit(10) |
                                             operation_bit(11) | operation_bit(12);
 
+// READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+constexpr std::int32_t group_operations =
+    operation_bit(3) | operation_bit(6) | operation_bit(8) | operation_bit(10) | operation_bit(11);
+
 }  // namespace broker::api

@@ -33,6 +33,18 @@ Task<Response> update_features(Broker&, Shard&, Request);
 Task<Response> describe_client_quotas(Broker&, Shard&, Request);
 Task<Response> alter_client_quotas(Broker&, Shard&, Request);
 
+Task<Response> find_coordinator(Broker&, Shard&, Request);
+Task<Response> join_group(Broker&, Shard&, Request);
+Task<Response> sync_group(Broker&, Shard&, Request);
+Task<Response> heartbeat(Broker&, Shard&, Request);
+Task<Response> leave_group(Broker&, Shard&, Request);
+Task<Response> offset_commit(Broker&, Shard&, Request);
+Task<Response> offset_fetch(Broker&, Shard&, Request);
+Task<Response> offset_delete(Broker&, Shard&, Request);
+Task<Response> describe_groups(Broker&, Shard&, Request);
+Task<Response> list_groups(Broker&, Shard&, Request);
+Task<Response> delete_groups(Broker&, Shard&, Request);
+
 Task<Response> create_cluster_mirror(Broker&, Shard&, Request);
 Task<Response> start_mirror_topics(Broker&, Shard&, Request);
 Task<Response> stop_mirror_topics(Broker&, Shard&, Request);

@@ -1,7 +1,7 @@
 // InitProducerId v0-5, for idempotent producers: a fresh id with epoch 0, whatever the producer had
 // before, as Kafka answers without a transactional id.
 //   A transactional id is refused with UNSUPPORTED_VERSION, which the Java client takes as fatal:
-//   there is no transaction coordinator, and FindCoordinator is not advertised either.
+//   there is no transaction coordinator.
 #include "broker/api/handlers.h"
 #include "broker/api/locate.h"
 #include "broker/producer_ids.h"

@@ -79,7 +79,11 @@ bool GroupShard::apply_offset(base::Bytes key, std::optional<base::Bytes> value)
   protocol::OffsetCommitRecordValue offset;
   if (!protocol::unframe_value(*value, offset)) return false;
   // Offsets of a group that nobody ever joined: a simple group, without members and protocol type.
-  if (!groups_.contains(read.group)) groups_[read.group].emplace<ClassicGroup>().group_id = read.group;
+  if (!groups_.contains(read.group)) {
+    ClassicGroup simple;
+    simple.group_id = read.group;
+    groups_.emplace(read.group, std::move(simple));
+  }
   offsets_.put(read.group, read.topic, read.partition, offset_of(std::move(offset)));
   return true;
 }

@@ -29,8 +29,7 @@ const base::Buffer* ClassicMember::metadata(std::string_view protocol) const {
   return at == protocols.end() ? nullptr : &at->metadata;
 }
 
-const std::string* ClassicMember::vote(
-    const std::set<std::string, std::less<>>& candidates) const {
+const std::string* ClassicMember::vote(const std::set<std::string, std::less<>>& candidates) const {
   for (const ClassicProtocol& one : protocols)
     if (candidates.contains(one.name)) return &one.name;
   return nullptr;
@@ -127,8 +126,8 @@ std::string ClassicGroup::select_protocol() const {
   for (const auto& [id, member] : members_)
     if (const std::string* choice = member.vote(candidates)) ++votes[*choice];
   CHECK(!votes.empty());  // nobody is let in who has nothing in common with the others
-  return std::string(std::ranges::max_element(votes, {}, [](const auto& v) { return v.second; })
-                         ->first);
+  return std::string(
+      std::ranges::max_element(votes, {}, [](const auto& v) { return v.second; })->first);
 }
 
 std::size_t ClassicGroup::awaiting_join() const {

@@ -73,7 +73,6 @@ Decision GroupShard::join(const protocol::JoinGroupRequest& asked, const Caller&
     if (!is_new) return refused(ErrorCode::unknown_member_id, asked.member_id);
     group = &std::get<ClassicGroup>(groups_[asked.group_id]);
     group->group_id = asked.group_id;
-    group->state_since_ms = now.wall_ms;
   }
   if (!accepts(*group, asked.member_id)) {
     remove_member(*group, asked.member_id, out);

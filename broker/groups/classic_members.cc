@@ -91,8 +91,7 @@ Decided<protocol::LeaveGroupResponse> GroupShard::leave(const protocol::LeaveGro
   ClassicGroup* group = classic(asked.group_id);
   bool any_left = false;
   for (const auto& who : asked.members) {
-    const ErrorCode error =
-        group ? leave_one(*group, who, out) : ErrorCode::unknown_member_id;
+    const ErrorCode error = group ? leave_one(*group, who, out) : ErrorCode::unknown_member_id;
     any_left = any_left || error == ErrorCode::none;
     auto& member = out.answer.members.emplace_back();
     member.member_id = who.member_id;
@@ -103,8 +102,8 @@ Decided<protocol::LeaveGroupResponse> GroupShard::leave(const protocol::LeaveGro
   return out;
 }
 
-ErrorCode GroupShard::leave_one(ClassicGroup& group,
-                                const protocol::LeaveGroupRequest::Member& who, Decision& out) {
+ErrorCode GroupShard::leave_one(ClassicGroup& group, const protocol::LeaveGroupRequest::Member& who,
+                                Decision& out) {
   if (who.member_id.empty()) {  // an administrator removes a static member
     const std::string* holder =
         who.group_instance_id ? group.static_member(*who.group_instance_id) : nullptr;

@@ -12,7 +12,7 @@ using protocol::ErrorCode;
 
 namespace {
 
-constexpr std::string_view classic_type = "Classic";
+constexpr std::string_view classic_type = "classic";
 
 std::string lower_and_trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);

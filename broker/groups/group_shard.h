@@ -79,7 +79,7 @@ struct ListedGroup {
   std::string id;
   std::string protocol_type;
   std::string state;
-  std::string type;  // Classic or Consumer
+  std::string type;  // classic or consumer
 };
 
 class GroupShard {
@@ -166,21 +166,18 @@ class GroupShard {
   void complete_join(ClassicGroup& group, Now now, Decision& out);
   void begin_generation(ClassicGroup& group, Now now, Decision& out);
   void initial_delay_over(ClassicGroup& group, Now now, Decision& out);
-  void session_over(ClassicGroup& group, const std::string& member, Now now,
-                    Decision& out);
+  void session_over(ClassicGroup& group, const std::string& member, Now now, Decision& out);
   void sync_overdue(ClassicGroup& group, Now now, Decision& out);
-  void assign(ClassicGroup& group,
-              const protocol::SyncGroupRequest& asked, Now now, Decision& out);
+  void assign(ClassicGroup& group, const protocol::SyncGroupRequest& asked, Now now, Decision& out);
   void drop_pending_sync(ClassicGroup& group, std::string_view member);
   // Whoever waits in the member's name is told that it is none.
-  void remove_member(ClassicGroup& group, const std::string& member,
-                     Decision& out);
+  void remove_member(ClassicGroup& group, const std::string& member, Decision& out);
   void restart_session(const ClassicGroup& group, const ClassicMember& member, Now now);
   void stop_session(const ClassicGroup& group, const std::string& member);
 
   // classic_members.cc
-  protocol::ErrorCode leave_one(ClassicGroup& group,
-                                const protocol::LeaveGroupRequest::Member& who, Decision& out);
+  protocol::ErrorCode leave_one(ClassicGroup& group, const protocol::LeaveGroupRequest::Member& who,
+                                Decision& out);
 
   // offset_requests.cc
   protocol::ErrorCode check_commit(const OffsetCommit& asked, const Caller& caller) const;

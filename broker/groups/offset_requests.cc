@@ -102,11 +102,14 @@ Decided<ErrorCode> GroupShard::commit_mirrored(const OffsetCommit& asked, Now no
   }
   for (const OffsetCommit::Entry& entry : asked.entries) {
     CommittedOffset next = committed(asked, entry, now);
-    // The sync comes again and again: what it brought before need not be written anew.
     const CommittedOffset* before = offsets_.find(asked.group, entry.topic, entry.partition);
-    if (before && !entry.commit_timestamp_ms) next.commit_timestamp_ms = before->commit_timestamp_ms;
-    if (before && *before == next) continue;
-    if (before && !entry.commit_timestamp_ms) next.commit_timestamp_ms = now.wall_ms;
+    if (before) {
+      // The sync comes again and again: what it brought before need not be written anew.
+      const std::int64_t committed_ms = next.commit_timestamp_ms;
+      if (!entry.commit_timestamp_ms) next.commit_timestamp_ms = before->commit_timestamp_ms;
+      if (next == *before) continue;
+      next.commit_timestamp_ms = committed_ms;
+    }
     out.records.push_back(offset_record(asked.group, entry.topic, entry.partition, next));
   }
   return out;

@@ -42,8 +42,7 @@ class OffsetTable {
   }
   void put(const std::string& group, const std::string& topic, std::int32_t partition,
            CommittedOffset offset) {
-    const auto [at, added] =
-        groups_[group][topic].insert_or_assign(partition, std::move(offset));
+    const auto [at, added] = groups_[group][topic].insert_or_assign(partition, std::move(offset));
     if (added) ++count_;
   }
   void erase(const std::string& group, const std::string& topic, std::int32_t partition) {

@@ -7,9 +7,9 @@
 namespace broker::groups {
 namespace {
 
-// Kafka 4.4's choice: nothing that older readers could not skip, unless it is needed.
+// Kafka 4.4's choice.
 constexpr std::int16_t group_value_version = 3;
-constexpr std::int16_t offset_value_version = 3;
+constexpr std::int16_t offset_value_version = 4;
 constexpr std::int16_t offset_value_version_with_expiry = 1;
 
 base::Buffer group_key(std::string_view group) {

@@ -109,8 +109,7 @@ class Clients:
     def produce_is_shown_from_0(self):
         with wire.Connection(self.calque.bootstrap) as c:
             equal("lowest Produce", c.api_versions()[wire.PRODUCE][0], 0)
-        # lz4 is for librdkafka a matter of FindCoordinator, which comes with consumer groups.
-        for codec in ("gzip", "snappy", "zstd"):
+        for codec in ("gzip", "snappy", "lz4", "zstd"):
             run = subprocess.run(["kcat", "-P", "-b", self.calque.bootstrap, "-t", "t", "-p", "0",
                                   "-z", codec], input=b"x" * 1024, capture_output=True, timeout=60)
             equal(f"exit status of kcat ({run.stderr[:300]})", run.returncode, 0)

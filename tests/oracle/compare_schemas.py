@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Holds our message schemas against those inside Kafka's own jar, field by field.
 
-    compare_schemas.py [KAFKA-CLIENTS.jar]
+    compare_schemas.py [KAFKA-CLIENTS.jar [KAFKA-GROUP-COORDINATOR.jar]]
 
-Without an argument the jar is that of Kafka 4.4.0, from Maven Central. Compared of each field:
+Without an argument the jars are those of Kafka 4.4.0, from Maven Central. Compared of each field:
 order, name, type, versions, versions in which it may be null, default, tag; of each message:
 key, versions, first flexible version. Unstable versions are left out on both sides. What stands in
 our schemas and not in Kafka, the mirror's, is not compared. Each difference is one line; exit
@@ -164,13 +164,38 @@ def compare_message(message, schemas):
     return differences
 
 
-def our_messages():
+def compare_record(message, schemas):
+    """Of a record in an internal topic; nothing for those that Kafka does not have."""
+    words = message.struct("key").removesuffix("Key").removesuffix("Record")
+    key, value = schemas.get(words + "Key"), schemas.get(words + "Value")
+    if key is None or value is None or "key" not in message.sections:
+        return []
+    versions = interval(value["validVersions"], (0, generate.NEVER))
+    flexible = value["flexibleVersions"]
+    facts = [("type", message.key, key["apiKey"]),
+             ("versions", (message.lo, message.hi), versions),
+             ("flexible since", message.flexible,
+              generate.NEVER if flexible == "none" else int(flexible.rstrip("+"))),
+             ("key", [(n, f["type"]) for n, f, _ in our_fields(message.sections["key"])],
+              [(n, f["type"]) for n, f, _ in kafka_fields(key["fields"], (0, 0), {})])]
+    differences = [f"{words}: {what}: ours {ours}, Kafka's {kafkas}"
+                   for what, ours, kafkas in facts if ours != kafkas]
+    structs = {s["name"]: s["fields"] for s in value.get("commonStructs", [])}
+    return differences + compare_fields(words + "Value", our_fields(message.sections["value"]),
+                                        kafka_fields(value["fields"], versions, structs))
+
+
+def our_schemas(kind):
     paths = sorted(os.listdir(SCHEMAS))
     messages = [generate.parse(os.path.join(SCHEMAS, p)) for p in paths if p.endswith(".msg")]
-    apis = [m for m in messages if m.kind == "api"]
-    if not apis:
-        raise AssertionError(f"no schemas in {SCHEMAS}")
-    return apis
+    found = [m for m in messages if m.kind == kind]
+    if not found:
+        raise AssertionError(f"no schemas of {kind} in {SCHEMAS}")
+    return found
+
+
+def our_messages():
+    return our_schemas("api")
 
 
 def kafka_schemas(jar):
@@ -184,20 +209,22 @@ def kafka_schemas(jar):
     return found
 
 
-def default_jar():
+def default_jar(name="clients"):
     from lib import real_kafka
-    return os.path.join(real_kafka.jars(VERSION), f"kafka-clients-{VERSION}.jar")
+    return os.path.join(real_kafka.jars(VERSION), f"kafka-{name}-{VERSION}.jar")
 
 
-def compare_all(jar):
+def compare_all(jar, coordinator_jar=None):
     schemas = kafka_schemas(jar)
-    return [d for m in our_messages() for d in compare_message(m, schemas)]
+    records = kafka_schemas(coordinator_jar or default_jar("group-coordinator"))
+    return [d for m in our_messages() for d in compare_message(m, schemas)] + \
+        [d for m in our_schemas("record") for d in compare_record(m, records)]
 
 
 def main(arguments):
-    if len(arguments) > 1 or arguments[:1] in (["-h"], ["--help"]):
+    if len(arguments) > 2 or arguments[:1] in (["-h"], ["--help"]):
         sys.exit(__doc__)
-    differences = compare_all(arguments[0] if arguments else default_jar())
+    differences = compare_all(*(arguments or [default_jar()]))
     print("\n".join(differences) if differences else
           f"{len(our_messages())} APIs: each field as in Kafka {VERSION}")
     return 1 if differences else 0

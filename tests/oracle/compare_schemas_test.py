@@ -25,6 +25,15 @@ response
   records       records?
 """
 
+NOTED = """
+record 4 noted_record  versions 0-2  flexible 2+
+key
+  group         string
+value
+  offset        i64
+  metadata      string?         1+
+"""
+
 
 def camel(name):
     return "".join(w.capitalize() for w in name.split("_"))
@@ -112,6 +121,26 @@ class Compared(unittest.TestCase):
     def test_what_kafka_does_not_have(self):
         found = compare_schemas.compare_message(self.message, {"ThingRequest": self.request})
         self.assertEqual(found, ["thing: Kafka has no ThingResponse"])
+
+    def test_records(self):
+        record = generate.parse("noted.msg", NOTED)
+        key = {"apiKey": 4, "name": "NotedKey", "fields": [
+            {"name": "group", "type": "string", "versions": "0"}]}
+        value = {"name": "NotedValue", "validVersions": "0-2", "flexibleVersions": "2+",
+                 "fields": json_fields(record.sections["value"])}
+
+        def found(**schemas):
+            return compare_schemas.compare_record(record, {"NotedKey": key, "NotedValue": value,
+                                                           **schemas})
+        self.assertEqual(found(), [])
+        for words, altered in (
+                ("type", {"NotedKey": {**key, "apiKey": 5}}),
+                ("key", {"NotedKey": {**key, "fields": []}}),
+                ("versions", {"NotedValue": {**value, "validVersions": "0-1"}}),
+                ("offset", {"NotedValue": {**value, "fields": value["fields"][1:]}}),
+                ("flexible", {"NotedValue": {**value, "flexibleVersions": "none"}})):
+            self.assertIn(words, " ".join(found(**altered)))
+        self.assertEqual(compare_schemas.compare_record(record, {}), [])
 
     def test_notation(self):
         self.assertEqual(compare_schemas.interval("3+", (1, 5)), (3, 5))
