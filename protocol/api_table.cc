@@ -63,6 +63,8 @@ constexpr std::array apis = {
     row<UpdateFeaturesRequest, UpdateFeaturesResponse>("UpdateFeatures"),
     row<DescribeClusterRequest, DescribeClusterResponse>("DescribeCluster"),
     row<DescribeProducersRequest, DescribeProducersResponse>("DescribeProducers"),
+    row<ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse>("ConsumerGroupHeartbeat"),
+    row<ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse>("ConsumerGroupDescribe"),
     row<ListConfigResourcesRequest, ListConfigResourcesResponse>("ListConfigResources"),
     row<DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse>("DescribeTopicPartitions"),
     row<CreateClusterMirrorRequest, CreateClusterMirrorResponse>("CreateClusterMirror"),

@@ -49,6 +49,8 @@ enum class ApiKey : std::int16_t {
   update_features = 57,
   describe_cluster = 60,
   describe_producers = 61,
+  consumer_group_heartbeat = 68,
+  consumer_group_describe = 69,
   list_config_resources = 74,
   describe_topic_partitions = 75,
   create_cluster_mirror = 94 + mirror_api_key_offset,

@@ -239,7 +239,8 @@ class Parser:
                 self.fail(f"tag {f.tag} stands twice")
             if f.element in ("bytes", "records"):
                 self.fail(f"{f.element} cannot be tagged")
-            if f.nullable and f.default != "null":
+            # Kafka's own are of these kinds where it takes an unquoted null for no default at all.
+            if f.nullable and f.default != "null" and not (f.is_array or f.is_struct):
                 self.fail("a nullable tagged field needs the default null")
 
     def check_default(self, f):
@@ -372,6 +373,8 @@ def layout(name, fields, message, flexible, out):
             out.append(f"  {f'if ({g}) ' if g else ''}{body(f, 'm.' + f.name, name, message)}")
         else:
             default = f.cpp_default
+            if f.nullable and f.default != "null":
+                default = f"typename std::remove_cvref_t<decltype(m.{f.name})>::value_type{{}}"
             tags.append((f.tag, f"tag({f.tag}, {g or 'true'}, m.{f.name}, {default}, [&](auto& t) "
                                 f"{{ {body(f, 't', name, message)} }})"))
     separator = ",\n          "
