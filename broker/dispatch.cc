@@ -49,6 +49,8 @@ constexpr std::array served = {
     Served{ApiKey::update_features, api::update_features},
     Served{ApiKey::describe_cluster, api::describe_cluster},
     Served{ApiKey::describe_producers, api::describe_producers},
+    Served{ApiKey::consumer_group_heartbeat, api::consumer_group_heartbeat},
+    Served{ApiKey::consumer_group_describe, api::consumer_group_describe},
     Served{ApiKey::list_config_resources, api::list_config_resources},
     Served{ApiKey::describe_topic_partitions, api::describe_topic_partitions},
     // Listed to our own clients only (docs/decisions.md).

@@ -38,6 +38,25 @@ groups::Limits limits_of(const Config& config) {
   return limits;
 }
 
+groups::consumer::Settings consumer_settings_of(const Config& config) {
+  const auto number = [&](std::string_view name) {
+    return static_cast<std::int32_t>(config.integer(name));
+  };
+  groups::consumer::Settings settings;
+  settings.session_timeout_ms = number("group.consumer.session.timeout.ms");
+  settings.heartbeat_interval_ms = number("group.consumer.heartbeat.interval.ms");
+  settings.max_size = number("group.consumer.max.size");
+  settings.assignment_interval_ms = number("group.consumer.assignment.interval.ms");
+  settings.regex_refresh_interval_ms = number("group.consumer.regex.refresh.interval.ms");
+  settings.classic_max_size = number("group.max.size");
+  settings.migration_policy =
+      *groups::consumer::parse_migration_policy(config.text("group.consumer.migration.policy"));
+  settings.assignors.clear();
+  for (const std::string& name : config.list("group.consumer.assignors"))
+    settings.assignors.push_back(*groups::consumer::find_assignor(name));
+  return settings;
+}
+
 // Takes the next character from UTF-8 text.
 std::uint32_t next_code_point(std::string_view& text) {
   const auto byte = [&](std::size_t i) {
@@ -91,7 +110,10 @@ std::int32_t partition_for_group(std::string_view group, std::int32_t partitions
 }
 
 GroupCoordinator::GroupCoordinator(Broker& broker)
-    : broker_(broker), limits_(limits_of(broker.config())), by_shard_(broker.shard_count()) {}
+    : broker_(broker),
+      limits_(limits_of(broker.config())),
+      consumer_settings_(consumer_settings_of(broker.config())),
+      by_shard_(broker.shard_count()) {}
 
 GroupCoordinator::~GroupCoordinator() = default;
 
@@ -135,7 +157,8 @@ std::shared_ptr<GroupPartition> GroupCoordinator::find_or_open(Shard& shard,
   if (shard.stopping()) return nullptr;
   auto partition = shard.find(id);
   if (!partition || partition->closed()) return nullptr;
-  auto opened = std::make_shared<GroupPartition>(shard, std::move(partition), limits_);
+  auto opened =
+      std::make_shared<GroupPartition>(shard, std::move(partition), limits_, consumer_settings_);
   mine.emplace(id.partition, opened);
   spawn(shard, opened->run());
   return opened;

@@ -52,6 +52,8 @@ class GroupCoordinator {
   // Loops that still run: none some moments after the shards began to stop.
   int running() const { return running_.load(); }
 
+  const groups::consumer::Settings& consumer_settings() const { return consumer_settings_; }
+
   // Makes the topic unless it is there. Errors are the catalog's.
   boost::asio::awaitable<base::Result<void>> ensure_topic();
 
@@ -109,6 +111,7 @@ class GroupCoordinator {
 
   Broker& broker_;
   groups::Limits limits_;
+  groups::consumer::Settings consumer_settings_;
   std::vector<Partitions> by_shard_;  // each touched by its shard alone
   std::atomic<int> running_{0};
 };

@@ -19,10 +19,6 @@ spdlog::logger& groups_log() {
   return base::logger("groups");
 }
 
-std::unique_ptr<groups::GroupShard> fresh_state(const groups::Limits& limits) {
-  return std::make_unique<groups::GroupShard>(limits, base::Random::from_system());
-}
-
 std::int64_t monotonic_ms() {
   using std::chrono::milliseconds;
   return std::chrono::duration_cast<milliseconds>(base::Clock::now().time_since_epoch()).count();
@@ -50,15 +46,32 @@ void set_error(std::variant<groups::JoinReply, groups::SyncReply>& answer, Error
 }  // namespace
 
 GroupPartition::GroupPartition(Shard& home, std::shared_ptr<Partition> partition,
-                               groups::Limits limits)
-    : home_(home), log_(home, std::move(partition)), limits_(limits) {
+                               groups::Limits limits, groups::consumer::Settings consumer_settings)
+    : home_(home),
+      log_(home, std::move(partition)),
+      limits_(limits),
+      consumer_settings_(std::move(consumer_settings)) {
   if (!log_.empty()) return;
-  state_ = fresh_state(limits_);  // there is nothing to wait for
+  state_ = fresh_state();  // there is nothing to wait for
   loading_ = false;
 }
 
 groups::Now GroupPartition::now() {
   return {monotonic_ms(), base::wall_clock_ms()};
+}
+
+std::unique_ptr<groups::GroupShard> GroupPartition::fresh_state() {
+  auto state = std::make_unique<groups::GroupShard>(limits_, base::Random::from_system());
+  state->set_consumer_settings(consumer_settings_);
+  return state;
+}
+
+groups::GroupShard& GroupPartition::current_state() {
+  SnapshotPtr catalog = home_.catalog();
+  if (!topics_ || topics_->catalog() != catalog)
+    topics_ = std::make_shared<const GroupTopics>(std::move(catalog));
+  state_->set_topics(topics_);
+  return *state_;
 }
 
 ErrorCode GroupPartition::status() const {
@@ -83,7 +96,7 @@ boost::asio::awaitable<void> GroupPartition::run() {
       co_await wake_.wait();
     armed_ms_.reset();
     while (state_ && !ended()) {
-      std::optional<groups::Decision> due = state_->expire(now());
+      std::optional<groups::Decision> due = current_state().expire(now());
       if (!due) break;
       groups::Decision decision = std::move(*due);
       co_await carry_out(std::move(decision));
@@ -95,7 +108,7 @@ boost::asio::awaitable<void> GroupPartition::load() {
   if (log_.offline()) co_return;  // comes back by itself, or with a restart
   loading_ = true;
   const auto begun = base::Clock::now();
-  auto state = fresh_state(limits_);
+  auto state = fresh_state();
   std::size_t skipped = 0;
   auto apply = [&state, &skipped](base::Bytes key, std::optional<base::Bytes> value) {
     if (!state->apply(key, value)) ++skipped;
@@ -117,7 +130,7 @@ boost::asio::awaitable<void> GroupPartition::load() {
                     state->groups().size(), state->offsets().count(),
                     std::chrono::duration_cast<milliseconds>(base::Clock::now() - begun).count());
   state_ = std::move(state);
-  groups::Decision decision = state_->loaded(now());
+  groups::Decision decision = current_state().loaded(now());
   co_await carry_out(std::move(decision));
 }
 
@@ -197,7 +210,7 @@ boost::asio::awaitable<groups::JoinReply> GroupPartition::join(
   reply.error = status();
   if (reply.error != ErrorCode::none) co_return reply;
   const groups::Ticket ticket = ++last_ticket_;
-  groups::Decision decision = state_->join(asked, caller, ticket, now());
+  groups::Decision decision = current_state().join(asked, caller, ticket, now());
   Answer answer = co_await wait_for(ticket, std::move(decision));
   co_return std::move(std::get<groups::JoinReply>(answer));
 }
@@ -208,7 +221,7 @@ boost::asio::awaitable<groups::SyncReply> GroupPartition::sync(
   reply.error = status();
   if (reply.error != ErrorCode::none) co_return reply;
   const groups::Ticket ticket = ++last_ticket_;
-  groups::Decision decision = state_->sync(asked, ticket, now());
+  groups::Decision decision = current_state().sync(asked, ticket, now());
   Answer answer = co_await wait_for(ticket, std::move(decision));
   co_return std::move(std::get<groups::SyncReply>(answer));
 }
@@ -216,7 +229,7 @@ boost::asio::awaitable<groups::SyncReply> GroupPartition::sync(
 boost::asio::awaitable<void> GroupPartition::clean() {
   if (status() != ErrorCode::none) co_return;
   const auto self = shared_from_this();
-  groups::Decision decision = state_->clean(now());
+  groups::Decision decision = current_state().clean(now());
   if (!decision.records.empty())
     groups_log().info("__consumer_offsets-{}: {} offsets and groups are too old",
                       log_.partition().index(), decision.records.size());

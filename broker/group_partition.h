@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "broker/coordinator_log.h"
+#include "broker/group_topics.h"
 #include "broker/groups/group_shard.h"
 #include "broker/wake_signal.h"
 #include "protocol/error_code.h"
@@ -31,7 +32,8 @@ struct GroupOutcome {
 
 class GroupPartition : public std::enable_shared_from_this<GroupPartition> {
  public:
-  GroupPartition(Shard& home, std::shared_ptr<Partition> partition, groups::Limits limits);
+  GroupPartition(Shard& home, std::shared_ptr<Partition> partition, groups::Limits limits,
+                 groups::consumer::Settings consumer_settings);
 
   // Loads, then sees to timers until the end.
   boost::asio::awaitable<void> run();
@@ -54,7 +56,7 @@ class GroupPartition : public std::enable_shared_from_this<GroupPartition> {
     GroupOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)> outcome;
     outcome.error = status();
     if (outcome.error != protocol::ErrorCode::none) co_return outcome;
-    auto decided = f(*state_, now());
+    auto decided = f(current_state(), now());
     outcome.value = std::move(decided.answer);
     groups::Decision decision = std::move(decided);
     outcome.error = co_await carry_out(std::move(decision));
@@ -72,6 +74,9 @@ class GroupPartition : public std::enable_shared_from_this<GroupPartition> {
   };
 
   static groups::Now now();
+  // With the topics that there are now.
+  groups::GroupShard& current_state();
+  std::unique_ptr<groups::GroupShard> fresh_state();
   boost::asio::awaitable<void> load();
   boost::asio::awaitable<protocol::ErrorCode> carry_out(groups::Decision decision);
   boost::asio::awaitable<Answer> wait_for(groups::Ticket ticket, groups::Decision decision);
@@ -84,6 +89,8 @@ class GroupPartition : public std::enable_shared_from_this<GroupPartition> {
   Shard& home_;
   CoordinatorLog log_;
   groups::Limits limits_;
+  groups::consumer::Settings consumer_settings_;
+  std::shared_ptr<const GroupTopics> topics_;
   std::unique_ptr<groups::GroupShard> state_;
   // Counts states: what was decided on one that was given up must not touch the next.
   std::uint64_t incarnation_ = 0;

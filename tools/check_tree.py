@@ -32,6 +32,7 @@ OWNED = {
     r"\.pb\.h[>\"]": r"storage/metadata/.*",
     r"<(zstd\.h|lz4.*|zlib\.h|snappy.*)>": r"protocol/compress\.cc",
     r"<(isa-l.*|crc\.h)>": r"protocol/crc32c\.cc",
+    r"<re2/": r"mirror/topic_filter\.cc|tools/verify\.cc|broker/groups/consumer/topic_regex\.cc",
 }
 LINES_MAX = {".h": 500, ".cc": 500, ".py": 700, ".java": 700}
 FUNCTION_LINES_MAX = 70

@@ -4,8 +4,9 @@
 //   the cluster and node that the client means to reach.
 //   The mirror control APIs are listed to our own clients only, which say who they are from v3 on:
 //   everybody else sees Kafka's keys and nothing besides.
-//   No features are told: what they would switch on (metadata.version, transaction.version,
-//   group.version …) is not served.
+//   Of Kafka's features group.version is told, at the level that has groups of the "consumer"
+//   protocol. What the others would switch on (metadata.version, transaction.version …) is not
+//   served.
 #include <algorithm>
 #include <string_view>
 
@@ -40,6 +41,12 @@ ApiVersionsResponse::ApiKey entry(const protocol::ApiInfo& api) {
   key.min_version = api.advertised_min;
   key.max_version = api.advertised_max;
   return key;
+}
+
+void tell_features(ApiVersionsResponse& message) {
+  message.supported_features.push_back({"group.version", 0, 1});
+  message.finalized_features.push_back({"group.version", 1, 1});
+  message.finalized_features_epoch = 0;  // they never change
 }
 
 Response refuse_version(const Request& request) {
@@ -79,6 +86,7 @@ Task<Response> api_versions(Broker& broker, Shard&, Request request) {
   if (message.error_code == 0) {
     request.connection.software_name = asked->client_software_name;
     request.connection.software_version = asked->client_software_version;
+    tell_features(message);
     const bool ours = request.version() >= 3 && asked->client_software_name == own_software_name;
     for (const Served& one : served_apis())
       if (one.advertised || ours) message.api_keys.push_back(entry(*protocol::find_api(one.key)));

@@ -36,6 +36,8 @@ Task<Response> alter_client_quotas(Broker&, Shard&, Request);
 Task<Response> find_coordinator(Broker&, Shard&, Request);
 Task<Response> join_group(Broker&, Shard&, Request);
 Task<Response> sync_group(Broker&, Shard&, Request);
+Task<Response> consumer_group_describe(Broker&, Shard&, Request);
+Task<Response> consumer_group_heartbeat(Broker&, Shard&, Request);
 Task<Response> heartbeat(Broker&, Shard&, Request);
 Task<Response> leave_group(Broker&, Shard&, Request);
 Task<Response> offset_commit(Broker&, Shard&, Request);

@@ -85,8 +85,7 @@ Task<GroupAnswer> fetch_group(Broker& broker, SnapshotPtr catalog, bool by_id,
                               const GroupAsked& asked) {
   auto ask = [&catalog, by_id, &asked](groups::GroupShard& state, groups::Now) {
     groups::Decided<GroupAnswer> out;
-    const ErrorCode error =
-        state.check_fetch(asked.group_id, asked.member_id.value_or(""), asked.member_epoch);
+    const ErrorCode error = state.check_fetch(asked.group_id, asked.member_id, asked.member_epoch);
     out.answer.error_code = number(error);
     if (error != ErrorCode::none) return out;
     const groups::TopicOffsets* known = state.offsets().find(asked.group_id);

@@ -1,4 +1,4 @@
-// UpdateFeatures, versions 0 to 2. ApiVersions tells of no feature, so none can be finalized: each
+// UpdateFeatures, versions 0 to 2. The one feature that ApiVersions tells of never changes: each
 // update fails, and with it the request, as for a feature that Kafka does not know.
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 // What a record of __consumer_offsets does to the state.
 #include <utility>
 
+#include "broker/groups/consumer/records.h"
 #include "broker/groups/group_shard.h"
 #include "protocol/messages/group_metadata.gen.h"
 #include "protocol/messages/offset_commit_record.gen.h"
@@ -57,6 +58,8 @@ bool GroupShard::apply(base::Bytes key, std::optional<base::Bytes> value) {
   if (!type) return false;
   if (*type == legacy_offset_type || *type == protocol::OffsetCommitRecordKey::record_type)
     return apply_offset(key.subspan(sizeof(std::int16_t)), value);
+  if (const std::optional<std::string> id = consumer::group_of(key))
+    return apply_consumer(*id, key, value);
   protocol::GroupMetadataKey group;
   if (!protocol::unframe_key(key, group)) return false;
   if (!value) {
@@ -124,14 +127,19 @@ void GroupShard::forget_group(const std::string& id) {
     timers_.cancel({TimerKey::Kind::join, id, {}});
     timers_.cancel({TimerKey::Kind::sync, id, {}});
   }
+  if (const consumer::ConsumerGroup* group = consumer_group(id)) stop_timers(*group);
   groups_.erase(id);
 }
 
 Decision GroupShard::loaded(Now now) {
   Decision out;
   for (auto& [id, slot] : groups_) {
+    if (const auto* modern = consumer_group(id)) {
+      for (const auto& timer : consumer::timers_after_load(*modern, consumer_settings_))
+        set_timer(id, timer, now);
+      continue;
+    }
     auto* group = std::get_if<ClassicGroup>(&slot);
-    if (!group) continue;
     for (const auto& [name, member] : group->members()) restart_session(*group, member, now);
     // The limit was lowered: those who come first stay.
     if (group->members().size() > static_cast<std::size_t>(limits_.members_max))

@@ -66,10 +66,10 @@ Decision GroupShard::join(const protocol::JoinGroupRequest& asked, const Caller&
     return refused(ErrorCode::invalid_session_timeout, asked.member_id);
 
   const bool is_new = asked.member_id.empty();
+  drop_if_empty(asked.group_id, out);
+  if (consumer_group(asked.group_id)) return join_as_classic(asked, caller, ticket, now);
   ClassicGroup* group = classic(asked.group_id);
   if (!group) {
-    if (groups_.contains(asked.group_id))
-      return refused(ErrorCode::inconsistent_group_protocol, asked.member_id);
     if (!is_new) return refused(ErrorCode::unknown_member_id, asked.member_id);
     group = &std::get<ClassicGroup>(groups_[asked.group_id]);
     group->group_id = asked.group_id;

@@ -36,6 +36,7 @@ Decision GroupShard::sync(const protocol::SyncGroupRequest& asked, Ticket ticket
     return std::move(out);
   };
   if (asked.group_id.empty()) return refused(ErrorCode::invalid_group_id);
+  if (consumer_group(asked.group_id)) return sync_as_classic(asked, ticket, now);
   ClassicGroup* group = classic(asked.group_id);
   if (!group || group->is_in(ClassicState::empty)) return refused(ErrorCode::unknown_member_id);
   const ErrorCode error = check_sync(*group, asked);
@@ -67,6 +68,7 @@ Decided<ErrorCode> GroupShard::heartbeat(const protocol::HeartbeatRequest& asked
     out.answer = ErrorCode::invalid_group_id;
     return out;
   }
+  if (consumer_group(asked.group_id)) return beat_as_classic(asked, now);
   ClassicGroup* group = classic(asked.group_id);
   out.answer = group ? group->check_member(asked.member_id, asked.group_instance_id)
                      : ErrorCode::unknown_member_id;
@@ -88,6 +90,7 @@ Decided<protocol::LeaveGroupResponse> GroupShard::leave(const protocol::LeaveGro
     out.answer.error_code = static_cast<std::int16_t>(ErrorCode::invalid_group_id);
     return out;
   }
+  if (consumer_group(asked.group_id)) return leave_as_classic(asked.group_id, asked.members, now);
   ClassicGroup* group = classic(asked.group_id);
   bool any_left = false;
   for (const auto& who : asked.members) {

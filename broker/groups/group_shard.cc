@@ -3,6 +3,7 @@
 #include <cctype>
 #include <utility>
 
+#include "broker/groups/consumer/records.h"
 #include "broker/groups/group_shard.h"
 #include "broker/groups/records.h"
 
@@ -13,6 +14,7 @@ using protocol::ErrorCode;
 namespace {
 
 constexpr std::string_view classic_type = "classic";
+constexpr std::string_view consumer_type = "consumer";
 
 std::string lower_and_trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -44,6 +46,8 @@ const ClassicGroup* GroupShard::classic(std::string_view id) const {
 std::optional<Decision> GroupShard::expire(Now now) {
   const std::optional<TimerKey> due = timers_.take_due(now.monotonic_ms);
   if (!due) return std::nullopt;
+  if (due->kind == TimerKey::Kind::changed) return protocol_changed(due->group, now);
+  if (consumer_group(due->group)) return consumer_timeout(*due, now);
   Decision out;
   ClassicGroup* group = classic(due->group);
   if (!group) return out;
@@ -61,6 +65,8 @@ std::optional<Decision> GroupShard::expire(Now now) {
     case TimerKey::Kind::sync:
       sync_overdue(*group, now, out);
       break;
+    default:
+      break;  // it was of the other protocol when this was set
   }
   return out;
 }
@@ -91,10 +97,16 @@ std::vector<ListedGroup> GroupShard::list(const std::vector<std::string>& states
                                           const std::vector<std::string>& types) const {
   std::vector<ListedGroup> out;
   for (const auto& [id, slot] : groups_) {
-    const auto& group = std::get<ClassicGroup>(slot);
-    if (!lets_through(states, name_of(group.state)) || !lets_through(types, classic_type)) continue;
-    out.push_back({id, group.protocol_type.value_or(""), std::string(name_of(group.state)),
-                   std::string(classic_type)});
+    ListedGroup one{id, std::string(consumer_protocol_type), "", std::string(consumer_type)};
+    if (const auto* group = std::get_if<consumer::ConsumerGroup>(&slot)) {
+      one.state = consumer::name_of(group->state());
+    } else {
+      one.protocol_type = std::get<ClassicGroup>(slot).protocol_type.value_or("");
+      one.state = name_of(std::get<ClassicGroup>(slot).state);
+      one.type = classic_type;
+    }
+    if (lets_through(states, one.state) && lets_through(types, one.type))
+      out.push_back(std::move(one));
   }
   return out;
 }
@@ -102,11 +114,12 @@ std::vector<ListedGroup> GroupShard::list(const std::vector<std::string>& states
 Decided<ErrorCode> GroupShard::delete_group(const std::string& id) {
   Decided<ErrorCode> out;
   const ClassicGroup* group = classic(id);
-  if (!group) {
+  const consumer::ConsumerGroup* modern = consumer_group(id);
+  if (!group && !modern) {
     out.answer = ErrorCode::group_id_not_found;
     return out;
   }
-  if (!group->is_in(ClassicState::empty)) {
+  if (group ? !group->is_in(ClassicState::empty) : !modern->members().empty()) {
     out.answer = ErrorCode::non_empty_group;
     return out;
   }
@@ -115,15 +128,23 @@ Decided<ErrorCode> GroupShard::delete_group(const std::string& id) {
       for (const auto& [partition, offset] : partitions)
         out.records.push_back(offset_tombstone(id, topic, partition));
   }
-  out.records.push_back(classic_group_tombstone(id));  // last: C10
+  if (modern)
+    consumer::add_group_tombstones(out.records, *modern);
+  else
+    out.records.push_back(classic_group_tombstone(id));  // last: C10
   return out;
 }
 
 Decision GroupShard::clean(Now now) {
   Decision out;
   for (const auto& [id, slot] : groups_) {
+    const bool nothing_left = drop_expired(id, slot, now, out);
+    if (const auto* modern = std::get_if<consumer::ConsumerGroup>(&slot)) {
+      if (nothing_left && modern->members().empty())
+        consumer::add_group_tombstones(out.records, *modern);
+      continue;
+    }
     const auto& group = std::get<ClassicGroup>(slot);
-    const bool nothing_left = drop_expired(group, now, out);
     if (nothing_left && group.is_in(ClassicState::empty) && group.pending.empty())
       out.records.push_back(classic_group_tombstone(id));
   }

@@ -18,10 +18,13 @@
 #include <vector>
 
 #include "broker/groups/classic_group.h"
+#include "broker/groups/consumer/heartbeat.h"
 #include "broker/groups/offset_table.h"
 #include "broker/groups/timer_queue.h"
 #include "broker/groups/types.h"
 #include "protocol/base/random.h"
+#include "protocol/messages/consumer_group_describe.gen.h"
+#include "protocol/messages/consumer_group_heartbeat.gen.h"
 #include "protocol/messages/group_metadata.gen.h"
 #include "protocol/messages/heartbeat.gen.h"
 #include "protocol/messages/join_group.gen.h"
@@ -31,7 +34,7 @@
 namespace broker::groups {
 
 // A group is of one protocol or the other; offsets are kept apart, they survive a change of it.
-using Group = std::variant<ClassicGroup>;
+using Group = std::variant<ClassicGroup, consumer::ConsumerGroup>;
 
 struct OffsetCommit {
   struct Entry {
@@ -86,6 +89,11 @@ class GroupShard {
  public:
   GroupShard(Limits limits, base::Random random) : limits_(limits), random_(random) {}
 
+  // What groups of the "consumer" protocol go by: before anything is asked of this.
+  void set_consumer_settings(consumer::Settings settings) { consumer_settings_ = settings; }
+  // The topics as they are now; told before each event. Another view means that something changed.
+  void set_topics(std::shared_ptr<const consumer::TopicsView> topics);
+
   // Requests that may be answered later, in this decision or another: once, by ticket.
   Decision join(const protocol::JoinGroupRequest& asked, const Caller& caller, Ticket ticket,
                 Now now);
@@ -94,6 +102,8 @@ class GroupShard {
   // Requests that are answered at once.
   Decided<protocol::ErrorCode> heartbeat(const protocol::HeartbeatRequest& asked, Now now);
   Decided<protocol::LeaveGroupResponse> leave(const protocol::LeaveGroupRequest& asked, Now now);
+  Decided<protocol::ConsumerGroupHeartbeatResponse> consumer_heartbeat(
+      const protocol::ConsumerGroupHeartbeatRequest& asked, const Caller& caller, Now now);
   // An error for each entry, in their order.
   Decided<std::vector<protocol::ErrorCode>> commit(const OffsetCommit& asked, const Caller& caller,
                                                    Now now);
@@ -107,11 +117,15 @@ class GroupShard {
   Decided<protocol::ErrorCode> delete_group(const std::string& group);
 
   // Whether a member, or whoever, may be told what the group committed.
-  protocol::ErrorCode check_fetch(const std::string& group, const std::string& member_id,
+  protocol::ErrorCode check_fetch(const std::string& group,
+                                  const std::optional<std::string>& member_id,
                                   std::int32_t member_epoch) const;
   const OffsetTable& offsets() const { return offsets_; }
   // Nothing unless it is there and of the classic protocol.
   std::optional<DescribedGroup> describe(const std::string& group) const;
+  // Nothing unless it is there and of the "consumer" protocol.
+  std::optional<protocol::ConsumerGroupDescribeResponse::Group> describe_consumer(
+      const std::string& group) const;
   // Empty filters let everything through. Case does not matter.
   std::vector<ListedGroup> list(const std::vector<std::string>& states,
                                 const std::vector<std::string>& types) const;
@@ -140,6 +154,8 @@ class GroupShard {
  private:
   ClassicGroup* classic(std::string_view id);
   const ClassicGroup* classic(std::string_view id) const;
+  consumer::ConsumerGroup* consumer_group(std::string_view id);
+  const consumer::ConsumerGroup* consumer_group(std::string_view id) const;
 
   // classic_join.cc
   struct Join {
@@ -179,11 +195,36 @@ class GroupShard {
   protocol::ErrorCode leave_one(ClassicGroup& group, const protocol::LeaveGroupRequest::Member& who,
                                 Decision& out);
 
+  // consumer_requests.cc
+  consumer::Surroundings surroundings(Now now) const;
+  // What an outcome names beside its records. `group` is the one that it is about.
+  void take(consumer::Outcome outcome, const std::string& group, Now now, Decision& out);
+  void set_timer(const std::string& group, const consumer::TimerChange& change, Now now);
+  Decision consumer_timeout(const TimerKey& timer, Now now);
+  bool apply_consumer(const std::string& id, base::Bytes key, std::optional<base::Bytes> value);
+  // Nobody is in it, so that a group of the other protocol may take its place.
+  void drop_if_empty(const std::string& id, Decision& out);
+  void stop_timers(const consumer::ConsumerGroup& group);
+
+  // mixed_groups.cc
+  std::optional<consumer::ConsumerGroup> upgrade(ClassicGroup& group, Now now, Decision& out,
+                                                 consumer::Refusal& refusal);
+  void downgrade(consumer::ClassicFacts facts, Now now, Decision& out);
+  Decision protocol_changed(const std::string& id, Now now);
+  Decision join_as_classic(const protocol::JoinGroupRequest& asked, const Caller& caller,
+                           Ticket ticket, Now now);
+  Decision sync_as_classic(const protocol::SyncGroupRequest& asked, Ticket ticket, Now now);
+  Decided<protocol::ErrorCode> beat_as_classic(const protocol::HeartbeatRequest& asked, Now now);
+  Decided<protocol::LeaveGroupResponse> leave_as_classic(
+      const std::string& group, const std::vector<protocol::LeaveGroupRequest::Member>& members,
+      Now now);
+
   // offset_requests.cc
-  protocol::ErrorCode check_commit(const OffsetCommit& asked, const Caller& caller) const;
+  std::vector<protocol::ErrorCode> check_commit(const OffsetCommit& asked,
+                                                const Caller& caller) const;
   CommittedOffset committed(const OffsetCommit& asked, const OffsetCommit::Entry& entry,
                             Now now) const;
-  bool drop_expired(const ClassicGroup& group, Now now, Decision& out) const;
+  bool drop_expired(const std::string& id, const Group& group, Now now, Decision& out) const;
 
   // apply.cc
   bool apply_offset(base::Bytes key, std::optional<base::Bytes> value);
@@ -195,6 +236,9 @@ class GroupShard {
   std::map<std::string, Group, std::less<>> groups_;
   OffsetTable offsets_;
   TimerQueue timers_;
+  consumer::Settings consumer_settings_;
+  std::shared_ptr<const consumer::TopicsView> topics_;
+  std::map<std::pair<std::string, std::string>, std::int32_t> rebalance_epochs_;
 };
 
 }  // namespace broker::groups

@@ -1,6 +1,8 @@
 // OffsetCommit, OffsetFetch, OffsetDelete, and when offsets are too old.
+#include <algorithm>
 #include <utility>
 
+#include "broker/groups/consumer/offset_fence.h"
 #include "broker/groups/group_shard.h"
 #include "broker/groups/records.h"
 
@@ -32,7 +34,9 @@ ErrorCode check_classic_commit(const ClassicGroup& group, const OffsetCommit& as
 // What the age of a group's offsets counts from: nothing, if they do not expire now (C01).
 enum class Age { none, since_commit, since_empty };
 
-Age age_of(const ClassicGroup& group) {
+Age age_of(const Group& slot) {
+  if (!std::holds_alternative<ClassicGroup>(slot)) return Age::since_commit;
+  const auto& group = std::get<ClassicGroup>(slot);
   if (!group.protocol_type) return Age::since_commit;
   if (group.is_in(ClassicState::empty))
     return group.state_since_ms ? Age::since_empty : Age::since_commit;
@@ -44,14 +48,27 @@ Age age_of(const ClassicGroup& group) {
 
 }  // namespace
 
-ErrorCode GroupShard::check_commit(const OffsetCommit& asked, const Caller& caller) const {
+std::vector<ErrorCode> GroupShard::check_commit(const OffsetCommit& asked,
+                                                const Caller& caller) const {
+  const auto all = [&asked](ErrorCode error) {
+    return std::vector<ErrorCode>(asked.entries.size(), error);
+  };
   const auto at = groups_.find(asked.group);
   if (at == groups_.end()) {
-    if (asked.generation_or_epoch < 0) return ErrorCode::none;  // a simple group comes into being
-    return caller.version >= tells_missing_group_since ? ErrorCode::group_id_not_found
-                                                       : ErrorCode::illegal_generation;
+    // Without a member a simple group comes into being.
+    if (asked.generation_or_epoch < 0) return all(ErrorCode::none);
+    return all(caller.version >= tells_missing_group_since ? ErrorCode::group_id_not_found
+                                                           : ErrorCode::illegal_generation);
   }
-  return check_classic_commit(std::get<ClassicGroup>(at->second), asked);
+  if (const auto* group = std::get_if<ClassicGroup>(&at->second))
+    return all(check_classic_commit(*group, asked));
+  const consumer::CommitFence fence(
+      *consumer_group(asked.group),
+      {asked.member_id, asked.instance_id, asked.generation_or_epoch, caller.version, false});
+  std::vector<ErrorCode> each;
+  for (const OffsetCommit::Entry& entry : asked.entries)
+    each.push_back(fence.error_of(entry.topic_id, entry.partition));
+  return each;
 }
 
 CommittedOffset GroupShard::committed(const OffsetCommit& asked, const OffsetCommit::Entry& entry,
@@ -69,9 +86,9 @@ CommittedOffset GroupShard::committed(const OffsetCommit& asked, const OffsetCom
 Decided<std::vector<ErrorCode>> GroupShard::commit(const OffsetCommit& asked, const Caller& caller,
                                                    Now now) {
   Decided<std::vector<ErrorCode>> out;
-  const ErrorCode refused = check_commit(asked, caller);
-  out.answer.assign(asked.entries.size(), refused);
-  if (refused != ErrorCode::none) return out;
+  out.answer = check_commit(asked, caller);
+  const bool none_allowed = std::ranges::find(out.answer, ErrorCode::none) == out.answer.end();
+  if (none_allowed) return out;
   // A commit is a sign of life.
   if (ClassicGroup* group = classic(asked.group)) {
     const ClassicMember* member = group->find(asked.member_id);
@@ -80,6 +97,7 @@ Decided<std::vector<ErrorCode>> GroupShard::commit(const OffsetCommit& asked, co
   }
   for (std::size_t i = 0; i < asked.entries.size(); ++i) {
     const OffsetCommit::Entry& entry = asked.entries[i];
+    if (out.answer[i] != ErrorCode::none) continue;
     if (entry.metadata.size() > static_cast<std::size_t>(limits_.offset_metadata_bytes_max)) {
       out.answer[i] = ErrorCode::offset_metadata_too_large;
       continue;
@@ -94,8 +112,10 @@ Decided<ErrorCode> GroupShard::commit_mirrored(const OffsetCommit& asked, Now no
   Decided<ErrorCode> out;
   const auto at = groups_.find(asked.group);
   if (at != groups_.end()) {
-    const auto& group = std::get<ClassicGroup>(at->second);
-    if (!group.is_in(ClassicState::empty) || !group.pending.empty()) {
+    const auto* modern = std::get_if<consumer::ConsumerGroup>(&at->second);
+    const auto* group = std::get_if<ClassicGroup>(&at->second);
+    if (modern ? !modern->members().empty()
+               : !group->is_in(ClassicState::empty) || !group->pending.empty()) {
       out.answer = ErrorCode::non_empty_group;
       return out;
     }
@@ -115,26 +135,29 @@ Decided<ErrorCode> GroupShard::commit_mirrored(const OffsetCommit& asked, Now no
   return out;
 }
 
-ErrorCode GroupShard::check_fetch(const std::string& group, const std::string&,
-                                  std::int32_t) const {
-  static_cast<void>(group);
-  return ErrorCode::none;  // a classic group tells everybody
+ErrorCode GroupShard::check_fetch(const std::string& group,
+                                  const std::optional<std::string>& member_id,
+                                  std::int32_t member_epoch) const {
+  const consumer::ConsumerGroup* modern = consumer_group(group);
+  if (!modern) return ErrorCode::none;  // a classic group tells everybody
+  return consumer::check_offset_fetch(*modern, member_id, member_epoch);
 }
 
 Decided<GroupShard::DeletedOffsets> GroupShard::delete_offsets(const OffsetDeletion& asked) {
   Decided<DeletedOffsets> out;
   const ClassicGroup* group = classic(asked.group);
-  if (!group) {
+  const consumer::ConsumerGroup* modern = consumer_group(asked.group);
+  if (!group && !modern) {
     out.answer.error = ErrorCode::group_id_not_found;
     return out;
   }
   // Of a group with members it can only be told of the protocol type "consumer" what they consume.
-  if (!group->is_in(ClassicState::empty) && !group->uses_consumer_protocol()) {
+  if (group && !group->is_in(ClassicState::empty) && !group->uses_consumer_protocol()) {
     out.answer.error = ErrorCode::non_empty_group;
     return out;
   }
   for (const OffsetDeletion::Topic& topic : asked.topics) {
-    if (group->is_subscribed_to(topic.name)) {
+    if (group ? group->is_subscribed_to(topic.name) : modern->is_subscribed_to(topic.name)) {
       out.answer.topics.push_back(ErrorCode::group_subscribed_to_topic);
       continue;
     }
@@ -147,22 +170,26 @@ Decided<GroupShard::DeletedOffsets> GroupShard::delete_offsets(const OffsetDelet
 }
 
 // Whether no offset of the group is left.
-bool GroupShard::drop_expired(const ClassicGroup& group, Now now, Decision& out) const {
-  const TopicOffsets* topics = offsets_.find(group.group_id);
+bool GroupShard::drop_expired(const std::string& id, const Group& slot, Now now,
+                              Decision& out) const {
+  const TopicOffsets* topics = offsets_.find(id);
   if (!topics) return true;
-  const Age age = age_of(group);
+  const Age age = age_of(slot);
   if (age == Age::none) return false;
+  const auto* group = std::get_if<ClassicGroup>(&slot);
+  const auto* modern = std::get_if<consumer::ConsumerGroup>(&slot);
   bool nothing_left = true;
   for (const auto& [topic, partitions] : *topics) {
-    const bool subscribed = group.is_subscribed_to(topic);
+    const bool subscribed =
+        group ? group->is_subscribed_to(topic) : modern->is_subscribed_to(topic);
     for (const auto& [partition, offset] : partitions) {
       const std::int64_t since =
-          age == Age::since_empty ? *group.state_since_ms : offset.commit_timestamp_ms;
+          age == Age::since_empty ? *group->state_since_ms : offset.commit_timestamp_ms;
       const bool too_old = offset.expire_timestamp_ms
                                ? now.wall_ms >= *offset.expire_timestamp_ms
                                : now.wall_ms - since >= limits_.offsets_retention_ms;
       if (!subscribed && too_old)
-        out.records.push_back(offset_tombstone(group.group_id, topic, partition));
+        out.records.push_back(offset_tombstone(id, topic, partition));
       else
         nothing_left = false;
     }

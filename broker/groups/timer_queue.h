@@ -15,10 +15,16 @@ struct TimerKey {
     member,  // has not been heard of: its session ends
     join,    // the group has waited long enough for members to join
     sync,    // ... for members to ask for their assignment
+    // Of groups of the "consumer" protocol:
+    rebalance,    // a member does not give up its partitions
+    member_join,  // a member of the classic protocol does not join again
+    member_sync,  // ... does not ask for its assignment
+    changed,      // the group has come to its protocol: its members' sessions begin
+    regexes,      // what the group's expressions stand for is to be looked up: at once
   };
   Kind kind{};
   std::string group;
-  std::string member;  // of Kind::member only
+  std::string member;  // where it is about one
   auto operator<=>(const TimerKey&) const = default;
 };
 

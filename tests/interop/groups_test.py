@@ -65,7 +65,7 @@ class Consumer:
         self.log = os.path.join(folder, f"{name}.log")
         self.child = process.start(real_kafka.java_command(VERSION, TOOLS + "VerifiableConsumer", [
             "--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group,
-            "--session-timeout", "6000", "--reset-policy", "earliest", *more]), self.log)
+            "--reset-policy", "earliest", *(more or ("--session-timeout", "6000"))]), self.log)
 
     def events(self, name):
         if not os.path.exists(self.log):

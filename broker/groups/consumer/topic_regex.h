@@ -1,0 +1,20 @@
+// Expressions that stand for topics, in the dialect of RE2, which Kafka's brokers use as well. They
+// come from clients, so what they cost is bounded: in time by RE2's nature, in memory here.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/groups/consumer/topics.h"
+
+namespace broker::groups::consumer {
+
+// Nothing: it can be used.
+std::optional<std::string> problem_of_regex(const std::string& regex);
+
+// The topics whose whole name matches. One that cannot be used stands for none.
+std::map<std::string, TopicNames> resolve_regexes(const std::vector<std::string>& regexes,
+                                                  const TopicsView& topics);
+
+}  // namespace broker::groups::consumer
