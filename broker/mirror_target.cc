@@ -6,7 +6,9 @@
 #include "broker/bounds.h"
 #include "broker/broker.h"
 #include "broker/error.h"
+#include "broker/group_coordinator.h"
 #include "broker/mirror_partition.h"
+#include "mirror/task_group.h"
 #include "protocol/base/clock.h"
 #include "protocol/batch_builder.h"
 #include "protocol/record.h"
@@ -148,6 +150,69 @@ mirror::Task<void> MirrorTarget::save_mirror(mirror::MirrorDefinition definition
 
 mirror::Task<void> MirrorTarget::remove_mirror(std::string name) {
   co_return for_mirror(co_await broker_.catalog().remove_mirror(std::move(name)));
+}
+
+namespace {
+
+// Each waits for the disk, and those of one partition of __consumer_offsets for the same sync.
+constexpr std::size_t group_commits_at_once = 64;
+
+struct GroupCommits {
+  std::vector<mirror::GroupCommit> commits;
+  std::vector<base::Error> outcomes;
+  std::size_t next = 0;
+};
+
+base::Error mirrored_commit_error(protocol::ErrorCode code) {
+  switch (code) {
+    case protocol::ErrorCode::none:
+      return {};
+    case protocol::ErrorCode::non_empty_group:
+      return mirror::TargetErrc::group_has_members;
+    case protocol::ErrorCode::coordinator_load_in_progress:
+    case protocol::ErrorCode::coordinator_not_available:
+    case protocol::ErrorCode::not_coordinator:
+      return mirror::TargetErrc::group_unavailable;
+    default:
+      return mirror::TargetErrc::group_refused;
+  }
+}
+
+boost::asio::awaitable<void> commit_groups(GroupCoordinator& groups, GroupCommits& work) {
+  while (work.next < work.commits.size()) {
+    const std::size_t at = work.next++;
+    mirror::GroupCommit& commit = work.commits[at];
+    std::vector<MirroredOffset> offsets;
+    for (mirror::GroupOffset& one : commit.offsets) {
+      MirroredOffset& to = offsets.emplace_back();
+      to.topic = std::move(one.topic);
+      to.partition = one.id.partition;
+      to.offset = one.committed.offset;
+      to.leader_epoch = one.committed.leader_epoch;
+      to.metadata = std::move(one.committed.metadata);
+      // Else the coordinator does not write anew what it has.
+      if (commit.renews) to.commit_timestamp_ms = base::wall_clock_ms();
+    }
+    const protocol::ErrorCode code =
+        co_await groups.commit_mirrored(std::move(commit.group), std::move(offsets));
+    work.outcomes[at] = mirrored_commit_error(code);
+  }
+}
+
+}  // namespace
+
+boost::asio::awaitable<std::vector<base::Error>> MirrorTarget::commit_group_offsets(
+    std::vector<mirror::GroupCommit> commits) {
+  GroupCommits work;
+  // Where one ends early, by an exception, its groups were not committed.
+  work.outcomes.assign(commits.size(), mirror::TargetErrc::group_unavailable);
+  work.commits = std::move(commits);
+  mirror::TaskGroup tasks(executor(0));
+  const std::size_t count = std::min(group_commits_at_once, work.commits.size());
+  for (std::size_t i = 0; i < count; ++i)
+    tasks.spawn("mirrored group offsets", commit_groups(broker_.groups(), work));
+  co_await tasks.wait();
+  co_return std::move(work.outcomes);
 }
 
 std::int32_t MirrorTarget::state_partition_count() const {

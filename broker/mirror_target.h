@@ -33,6 +33,9 @@ class MirrorTarget final : public mirror::Target {
   mirror::Task<void> save_mirror(mirror::MirrorDefinition definition) override;
   mirror::Task<void> remove_mirror(std::string name) override;
 
+  boost::asio::awaitable<std::vector<base::Error>> commit_group_offsets(
+      std::vector<mirror::GroupCommit> commits) override;
+
   std::int32_t state_partition_count() const override;
   mirror::Task<void> append_state(std::int32_t state_partition,
                                   std::vector<StateRecord> records) override;

@@ -96,6 +96,7 @@ struct MirrorListing {
   std::string source_bootstrap;
   std::string source_cluster_id;  // empty until the source was reached once
   std::vector<std::string> topics;
+  std::string groups_include, groups_exclude;  // patterns; nothing included: no group is synced
 };
 
 struct DescribeFilter {
@@ -106,6 +107,7 @@ struct DescribeFilter {
   // Only mirrors whose source is this cluster.
   std::optional<std::string> source_cluster_id;
   bool include_offsets = true;
+  bool include_groups = false;
 };
 
 struct LastMirrorPosition {
@@ -147,6 +149,17 @@ struct TopicDescription {
   std::vector<PartitionDescription> partitions;
 };
 
+// A consumer group of the source whose committed offsets are taken over.
+struct GroupDescription {
+  std::string name;
+  std::int32_t offsets = 0;  // of mirrored partitions
+  std::int32_t clamped = 0;  // of these, held back until the copy has grown
+  base::Offset behind = 0;   // records by which they are, in all
+  // Wall clock of the last round in which all were committed here that the source had.
+  std::optional<std::int64_t> synced_ms;
+  std::optional<std::string> error_message;  // of the last round
+};
+
 struct MirrorDescription {
   std::string name;
   Outcome outcome;  // UNKNOWN_CLUSTER_MIRROR for a name that was asked for and is not there
@@ -157,6 +170,8 @@ struct MirrorDescription {
       error_message;  // of the source as a whole: unreachable, another cluster
   std::map<std::string, std::string> configs;
   std::vector<TopicDescription> topics;
+  std::vector<GroupDescription> groups;
+  std::optional<std::string> group_error;  // of the last round as a whole
 };
 
 }  // namespace mirror

@@ -85,6 +85,8 @@ awaitable<MirrorDescription> MirrorTask::describe(const DescribeFilter& filter) 
       conflict.name = topic;
       conflict.error_message = text;
     }
+  if (!groups_.problem().empty()) out.group_error = groups_.problem();
+  if (filter.include_groups) out.groups = groups_.describe();
   co_return out;
 }
 
@@ -94,7 +96,9 @@ awaitable<std::vector<MirrorListing>> Coordinator::Body::list(ListFilter filter)
     MirrorListing one{.name = mirror,
                       .source_bootstrap = {},
                       .source_cluster_id = task->source_cluster_id(),
-                      .topics = {}};
+                      .topics = {},
+                      .groups_include = join_list(task->config().group_include),
+                      .groups_exclude = join_list(task->config().group_exclude)};
     if (!allows(filter.mirrors, mirror) ||
         !allows(filter.source_cluster_ids, one.source_cluster_id))
       continue;

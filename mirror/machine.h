@@ -303,6 +303,10 @@ struct AdvanceLogStart {
 struct BumpEpoch {
   LeaderEpoch at_least = 0;
 };
+// Once per failover, while all that the log holds is the source's and nothing is fetched any more:
+// the source's committed group offsets are taken over for the last time, no further than the log
+// goes. Never fails, and never waits long: a source that does not answer is passed over.
+struct SettleGroups {};
 // -> MarkersWritten. One ABORT marker for each transaction still open here, with the current leader
 // epoch; durable. None open: nothing to write.
 struct WriteAbortMarkers {};
@@ -313,8 +317,8 @@ struct ScheduleRetry {
 };
 
 using Action = std::variant<RefuseWrites, AllowWrites, Persist, Forget, Inspect, Align, Truncate,
-                            RestartAt, Fetch, Append, AdvanceLogStart, BumpEpoch, WriteAbortMarkers,
-                            WriteProducerIdReset, ScheduleRetry>;
+                            RestartAt, Fetch, Append, AdvanceLogStart, BumpEpoch, SettleGroups,
+                            WriteAbortMarkers, WriteProducerIdReset, ScheduleRetry>;
 
 enum class TrimPolicy : std::uint8_t { fast_forward, fail };
 

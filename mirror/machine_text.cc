@@ -46,20 +46,11 @@ struct Arguments {
 };
 
 constexpr std::array<std::string_view, std::variant_size_v<Action>> action_names = {
-    "RefuseWrites",
-    "AllowWrites",
-    "Persist",
-    "Forget",
-    "Inspect",
-    "Align",
-    "Truncate",
-    "RestartAt",
-    "Fetch",
-    "Append",
-    "AdvanceLogStart",
-    "BumpEpoch",
-    "WriteAbortMarkers",
-    "WriteProducerIdReset",
+    "RefuseWrites", "AllowWrites",       "Persist",
+    "Forget",       "Inspect",           "Align",
+    "Truncate",     "RestartAt",         "Fetch",
+    "Append",       "AdvanceLogStart",   "BumpEpoch",
+    "SettleGroups", "WriteAbortMarkers", "WriteProducerIdReset",
     "ScheduleRetry"};
 
 constexpr std::array<std::string_view, std::variant_size_v<Event>> event_names = {

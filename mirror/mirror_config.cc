@@ -84,14 +84,20 @@ std::string cluster_id(MirrorConfig& config, const std::string& text) {
   return {};
 }
 
-std::string include(MirrorConfig& config, const std::string& text) {
-  config.include = split_list(text);
+template <auto Member>
+std::string patterns(MirrorConfig& config, const std::string& text) {
+  config.*Member = split_list(text);
   return {};
 }
 
-std::string exclude(MirrorConfig& config, const std::string& text) {
-  config.exclude = split_list(text);
-  return {};
+// Below the time that a local step of a failover may take.
+constexpr std::int64_t group_stop_timeout_max_ms = 20'000;
+
+std::string group_stop_timeout(MirrorConfig& config, const std::string& text) {
+  std::int64_t value = 0;
+  std::string problem = bounded(text, 0, group_stop_timeout_max_ms, value);
+  if (problem.empty()) config.group_stop_timeout = std::chrono::milliseconds(value);
+  return problem;
 }
 
 std::string plaintext_only(MirrorConfig&, const std::string& text) {
@@ -113,11 +119,11 @@ struct Setting {
   std::string_view name;
   Parse parse;
 };
-constexpr std::array<Setting, 30> mirror_settings{{
+constexpr std::array<Setting, 31> mirror_settings{{
     {config_key::bootstrap_servers, bootstrap},
     {config_key::source_cluster_id, cluster_id},
-    {config_key::topics_include, include},
-    {config_key::topics_exclude, exclude},
+    {config_key::topics_include, patterns<&MirrorConfig::include>},
+    {config_key::topics_exclude, patterns<&MirrorConfig::exclude>},
     {config_key::topics_discovery, boolean<&MirrorConfig::discovery>},
     {"request.timeout.ms", milliseconds<&MirrorConfig::request_timeout, 1>},
     {"socket.connection.setup.timeout.ms", milliseconds<&MirrorConfig::connect_timeout, 1>},
@@ -134,8 +140,9 @@ constexpr std::array<Setting, 30> mirror_settings{{
     {"support.unclean.leader.election", boolean<&MirrorConfig::support_unclean_leader_election>},
     {"unclean.leader.election.enable", boolean<&MirrorConfig::support_unclean_leader_election>},
     {"on.source.trimmed", on_trimmed},
-    {"groups.include", kept},
-    {"groups.exclude", kept},
+    {config_key::groups_include, patterns<&MirrorConfig::group_include>},
+    {config_key::groups_exclude, patterns<&MirrorConfig::group_exclude>},
+    {"groups.stop.timeout.ms", group_stop_timeout},
     {"acls.include", kept},
     {"topic.properties.exclude", kept},
     {"security.protocol", plaintext_only},
@@ -159,6 +166,7 @@ ConfigMap shorten_names(const ConfigMap& configs) {
 ParsedConfig parse_mirror_config(const ConfigMap& short_names) {
   ParsedConfig out;
   out.config.exclude = {"__.*"};
+  out.config.group_include = {".*"};
   const auto refuse = [&out](std::int16_t error, std::string text) {
     out.outcome = {error, std::move(text)};
   };
@@ -180,7 +188,10 @@ ParsedConfig parse_mirror_config(const ConfigMap& short_names) {
     return out;
   }
   out.config.filter = {PatternList(out.config.include), PatternList(out.config.exclude)};
-  for (const PatternList* list : {&out.config.filter.include, &out.config.filter.exclude})
+  out.config.groups = {PatternList(out.config.group_include),
+                       PatternList(out.config.group_exclude)};
+  for (const PatternList* list : {&out.config.filter.include, &out.config.filter.exclude,
+                                  &out.config.groups.include, &out.config.groups.exclude})
     if (!list->problem().empty())
       refuse(control_error::invalid_regular_expression, list->problem());
   return out;

@@ -21,6 +21,8 @@ constexpr const char* bootstrap_servers = "bootstrap.servers";
 constexpr const char* source_cluster_id = "source.cluster.id";
 constexpr const char* topics_include = "topics.include";
 constexpr const char* topics_exclude = "topics.exclude";
+constexpr const char* groups_include = "groups.include";
+constexpr const char* groups_exclude = "groups.exclude";
 // Ours: "false" after a stop of the whole mirror, so that a topic which appears at the source later
 // does not begin to be mirrored into a cluster that was taken over.
 constexpr const char* topics_discovery = "topics.discovery.enable";
@@ -42,6 +44,11 @@ struct MirrorConfig {
   bool discovery = true;
   std::vector<std::string> include, exclude;
   TopicFilter filter;
+  // Whose committed offsets are taken over; none where the list is empty.
+  std::vector<std::string> group_include, group_exclude;
+  TopicFilter groups;
+  // How long a failover waits for the last look at the source's groups; 0: not at all.
+  std::chrono::milliseconds group_stop_timeout{5000};
 };
 
 // Short names; of a name given both ways the last one counts.

@@ -28,11 +28,12 @@ bool waits_for_source(const State& state) {
 
 MirrorShard::MirrorShard(Target& target, PartitionStates& states, std::size_t shard,
                          std::shared_ptr<const MirrorSettings> settings,
-                         std::function<void()> sync_wanted)
+                         std::function<void()> sync_wanted, SettleOffsets settle_offsets)
     : target_(target),
       states_(states),
       executor_(target.executor(shard)),
       sync_wanted_(std::move(sync_wanted)),
+      settle_offsets_(std::move(settle_offsets)),
       tasks_(executor_),
       tick_timer_(executor_) {
   set_settings(std::move(settings));
@@ -129,7 +130,10 @@ std::vector<PartitionSnapshot> MirrorShard::snapshot() const {
   std::vector<PartitionSnapshot> all;
   for (const auto& [id, driver] : drivers_) {
     const State& state = driver->state();
-    PartitionSnapshot one{.topic = driver->topic(), .partition = id.partition, .local = {}};
+    PartitionSnapshot one{.topic = driver->topic(),
+                          .partition = id.partition,
+                          .local = {},
+                          .offsets = driver->offsets_here()};
     one.local.state = state.state;
     one.local.final_failure = state.state == MirrorState::failed && state.pending != Pending::retry;
     if (state.state == MirrorState::failed) {
@@ -174,6 +178,10 @@ Task<void> MirrorShard::persist(base::TopicPartition id, Record record, LeaderEp
 Task<void> MirrorShard::forget(base::TopicPartition id) {
   PartitionKey key{settings_->mirror, id};
   co_return co_await states_.forget(std::move(key));
+}
+
+boost::asio::awaitable<void> MirrorShard::settle_groups(std::string topic, GroupPartition at) {
+  co_await settle_offsets_(std::move(topic), at);
 }
 
 Fetcher* MirrorShard::fetcher_of(base::NodeId node) {

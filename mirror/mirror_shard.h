@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "mirror/group_sync.h"
 #include "mirror/mirror_config.h"
 #include "mirror/partition_driver.h"
 #include "mirror/reconcile.h"
@@ -34,6 +35,7 @@ struct PartitionSnapshot {
   std::string topic;
   std::int32_t partition = 0;
   LocalPartition local;
+  GroupPartition offsets;
 };
 
 struct LeaderAssignment {
@@ -43,11 +45,15 @@ struct LeaderAssignment {
   base::Uuid source_topic_id;
 };
 
+// Returns when the groups' offsets of the partition are settled for its failover, or passed over.
+using SettleOffsets = std::function<boost::asio::awaitable<void>(std::string, GroupPartition)>;
+
 class MirrorShard final : public DriverHost {
  public:
   // `sync_wanted` is called on this shard when the source should be asked for its metadata soon.
   MirrorShard(Target& target, PartitionStates& states, std::size_t shard,
-              std::shared_ptr<const MirrorSettings> settings, std::function<void()> sync_wanted);
+              std::shared_ptr<const MirrorSettings> settings, std::function<void()> sync_wanted,
+              SettleOffsets settle_offsets);
   ~MirrorShard() override;
 
   void start();
@@ -77,6 +83,7 @@ class MirrorShard final : public DriverHost {
   void spawn(boost::asio::awaitable<void> task) override;
   Task<void> persist(base::TopicPartition id, Record record, LeaderEpoch leader_epoch) override;
   Task<void> forget(base::TopicPartition id) override;
+  boost::asio::awaitable<void> settle_groups(std::string topic, GroupPartition at) override;
   Fetcher* fetcher_of(base::NodeId node) override;
   void align(std::shared_ptr<PartitionDriver> driver, Ticket ticket, Align what) override;
 
@@ -106,6 +113,7 @@ class MirrorShard final : public DriverHost {
   std::shared_ptr<const MirrorSettings> settings_;
   Settings machine_settings_;
   std::function<void()> sync_wanted_;
+  SettleOffsets settle_offsets_;
   TaskGroup tasks_;
   base::Timer tick_timer_;
   base::Random random_ = base::Random::from_system();

@@ -40,7 +40,8 @@ MirrorTask::MirrorTask(Target& target, StateStore& store, PartitionStates& state
       executor_(target.executor(0)),
       tasks_(executor_),
       sync_timer_(executor_),
-      demand_pause_(1000) {}
+      demand_pause_(1000),
+      groups_(*this, target, tasks_) {}
 
 MirrorTask::~MirrorTask() = default;
 
@@ -52,16 +53,30 @@ boost::asio::awaitable<void> MirrorTask::start() {
         if (const auto task = weak.lock()) task->sync_wanted_by_shard();
       });
     };
-    shards_.push_back(std::make_shared<MirrorShard>(target_, states_, i, settings_, wanted));
+    shards_.push_back(
+        std::make_shared<MirrorShard>(target_, states_, i, settings_, wanted, settle_offsets()));
     boost::asio::post(target_.executor(i), [shard = shards_.back()] { shard->start(); });
   }
   co_await place_partitions();
   tasks_.spawn("mirror sync", sync_loop());
+  tasks_.spawn("mirror groups", groups_.run());
+}
+
+// From a shard to ours and back; the task may be gone when the question arrives.
+SettleOffsets MirrorTask::settle_offsets() {
+  return [weak = weak_from_this(), executor = executor_](
+             std::string topic, GroupPartition at) -> boost::asio::awaitable<void> {
+    auto work = [weak, topic = std::move(topic), at]() -> boost::asio::awaitable<void> {
+      if (const auto task = weak.lock()) co_await task->groups_.settle(topic, at);
+    };
+    return run_on(executor, std::move(work));
+  };
 }
 
 boost::asio::awaitable<void> MirrorTask::stop() {
   stopping_ = true;
   if (client_) client_->close();
+  groups_.close();
   sync_timer_.cancel();
   co_await tasks_.wait();
   for (std::size_t i = 0; i < shards_.size(); ++i) {

@@ -11,6 +11,7 @@
 
 #include "mirror/control_types.h"
 #include "mirror/coordinator.h"
+#include "mirror/group_rounds.h"
 #include "mirror/mirror_config.h"
 #include "mirror/mirror_shard.h"
 #include "mirror/reconcile.h"
@@ -21,22 +22,22 @@
 
 namespace mirror {
 
-class MirrorTask : public std::enable_shared_from_this<MirrorTask> {
+class MirrorTask : public GroupHost, public std::enable_shared_from_this<MirrorTask> {
  public:
   MirrorTask(Target& target, StateStore& store, PartitionStates& states,
              const CoordinatorOptions& options, MirrorDefinition definition, MirrorConfig config);
-  ~MirrorTask();
+  ~MirrorTask() override;
 
   // Restores the partitions that are here, then begins to sync.
   boost::asio::awaitable<void> start();
   // Ends every coroutine on every shard.
   boost::asio::awaitable<void> stop();
 
-  const std::string& name() const { return definition_.name; }
+  const std::string& name() const override { return definition_.name; }
   const MirrorDefinition& definition() const { return definition_; }
-  const MirrorConfig& config() const { return settings_->config; }
+  const MirrorConfig& config() const override { return settings_->config; }
   std::string source_cluster_id() const { return config().source_cluster_id.value_or(""); }
-  std::vector<LocalTopic> topics() const;
+  std::vector<LocalTopic> topics() const override;
 
   // Makes the config the mirror's, durably. `configs` parsed well.
   boost::asio::awaitable<base::Result<void>> change_config(ConfigMap configs, MirrorConfig config);
@@ -48,7 +49,10 @@ class MirrorTask : public std::enable_shared_from_this<MirrorTask> {
   void recover(const std::vector<std::string>& topics);
 
   boost::asio::awaitable<MirrorDescription> describe(const DescribeFilter& filter);
-  boost::asio::awaitable<std::vector<PartitionSnapshot>> snapshot();
+  boost::asio::awaitable<std::vector<PartitionSnapshot>> snapshot() override;
+  bool source_answers() const override { return reachable_; }
+  std::chrono::milliseconds refresh_interval() const override;
+  SourceClientOptions groups_client_options(std::chrono::milliseconds limit) const override;
   std::uint64_t sync_failures() const { return sync_failures_; }
 
  private:
@@ -81,6 +85,7 @@ class MirrorTask : public std::enable_shared_from_this<MirrorTask> {
   boost::asio::awaitable<void> want_unclaimed();
 
   // mirror_task.cc
+  SettleOffsets settle_offsets();
   boost::asio::awaitable<void> place_partitions();
   boost::asio::awaitable<void> drop_gone(
       const std::vector<std::vector<base::TopicPartition>>& present);
@@ -123,6 +128,7 @@ class MirrorTask : public std::enable_shared_from_this<MirrorTask> {
   std::string source_problem_;
   std::map<std::string, std::string> conflicts_;  // topic -> why it cannot be mirrored
   std::uint64_t sync_failures_ = 0;
+  GroupRounds groups_;
 };
 
 }  // namespace mirror

@@ -20,6 +20,7 @@ enum class Mutation : std::uint8_t {
   skip_inspect_on_resume,     // trust the memory instead of the log
   stop_waits_in_failed,       // a failed partition cannot be failed over
   stop_can_fail,              // a failing disk leaves a failover FAILED instead of unfinished
+  skip_settle_groups,         // consumers begin where the last periodic round left them
   skip_producer_reset,        // mirrored producer state meets local producer ids
   skip_abort_markers,         // transactions of the dead source stay open
   retry_without_bound,        // failures that should end are tried for ever

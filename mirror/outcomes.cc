@@ -287,6 +287,8 @@ void Transition::look_again(Failure failure, std::string text) {
 
 void Transition::capture_position() {
   if (!s_.position || mutated(Mutation::position_not_frozen)) {
+    // Before the position is durable, so that after a crash in between it is done again.
+    if (!mutated(Mutation::skip_settle_groups)) actions_.push_back(SettleGroups{});
     s_.position = Position{.epoch = s_.last_epoch, .offset = s_.log_end};
     if (!mutated(Mutation::position_not_persisted)) persist();
   }

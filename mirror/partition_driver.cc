@@ -44,6 +44,10 @@ bool is_refusal(std::int16_t error) {
   }
 }
 
+bool is_of_another_topic(Failure failure) {
+  return failure == Failure::topic_recreated || failure == Failure::cluster_changed;
+}
+
 }  // namespace
 
 PartitionDriver::PartitionDriver(DriverHost& host, std::shared_ptr<TargetPartition> target)
@@ -224,6 +228,10 @@ boost::asio::awaitable<Event> PartitionDriver::perform_async(const Action& actio
     const auto done = co_await target_->bump_epoch(bump->at_least);
     co_return give(done,
                    [ticket](LeaderEpoch epoch) -> Event { return EpochBumped{ticket, epoch}; });
+  }
+  if (std::holds_alternative<SettleGroups>(action)) {
+    if (!source_is_foreign_) co_await host_.settle_groups(target_->topic(), offsets_here());
+    co_return Done{ticket};
   }
   if (std::holds_alternative<WriteAbortMarkers>(action)) {
     const auto done = co_await target_->write_abort_markers();
@@ -413,6 +421,9 @@ void PartitionDriver::note_transition(const State& before, const Event& event) {
       fmt::format("{} {}-{}", host_.mirror(), target_->topic(), target_->id().partition);
   if (state_.state != before.state) {
     since_ = base::Clock::now();
+    if (state_.state == MirrorState::stopping)
+      source_is_foreign_ = before.state == MirrorState::failed && before.last_failure &&
+                           is_of_another_topic(*before.last_failure);
     if (state_.state == MirrorState::failed)
       log.warn("{}: {} -> FAILED, attempt {}: {}", what, name(before.state), state_.retry_attempt,
                state_.error);
@@ -423,6 +434,17 @@ void PartitionDriver::note_transition(const State& before, const Event& event) {
   if (state_.skipped && state_.skipped != before.skipped)
     log.warn("{}: the source deleted offsets {} to {} before they were copied", what,
              state_.skipped->from, state_.skipped->to - 1);
+}
+
+GroupPartition PartitionDriver::offsets_here() const {
+  const LogPosition position = target_->position();
+  GroupPartition out{.id = target_->id(),
+                     .log_start = position.log_start,
+                     .durable_end = position.durable_end,
+                     .end_epoch = {},
+                     .leader_epoch = position.leader_epoch};
+  if (position.durable_end == position.log_end) out.end_epoch = position.last_epoch;
+  return out;
 }
 
 PartitionDescription PartitionDriver::describe(base::Clock::time_point now) const {

@@ -13,6 +13,7 @@
 
 #include "mirror/control_types.h"
 #include "mirror/fetcher.h"
+#include "mirror/group_sync.h"
 #include "mirror/machine.h"
 #include "mirror/target.h"
 #include "protocol/base/clock.h"
@@ -34,6 +35,8 @@ class DriverHost {
   virtual void spawn(boost::asio::awaitable<void> task) = 0;
   virtual Task<void> persist(base::TopicPartition id, Record record, LeaderEpoch leader_epoch) = 0;
   virtual Task<void> forget(base::TopicPartition id) = 0;
+  // For the failover of a partition that ends there; returns also when it cannot be done.
+  virtual boost::asio::awaitable<void> settle_groups(std::string topic, GroupPartition at) = 0;
   // The fetcher of this broker of the source; nullptr when its address is not known.
   virtual Fetcher* fetcher_of(base::NodeId node) = 0;
   // Answered by driver->aligned(), or failed(), with the ticket.
@@ -77,6 +80,7 @@ class PartitionDriver final : public FetchClient,
   const std::optional<SourceLeader>& leader() const { return leader_; }
   std::uint64_t bytes_copied() const { return bytes_copied_; }
   PartitionDescription describe(base::Clock::time_point now) const;
+  GroupPartition offsets_here() const;
 
   bool on_fetched(const FetchedPartition& answer) override;
   void on_fetch_failed(const base::Error& error, const std::string& text) override;
@@ -119,6 +123,8 @@ class PartitionDriver final : public FetchClient,
   bool busy_ = false;  // a coroutine performs an action
   bool flushing_ = false;
   bool closed_ = false;
+  // It FAILED because the source's topic is another one: so are that one's group offsets.
+  bool source_is_foreign_ = false;
   base::Clock::time_point since_;      // the state
   base::Clock::time_point ticket_at_;  // the ticket
   base::Timer retry_timer_;

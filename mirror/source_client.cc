@@ -5,8 +5,10 @@
 
 #include "mirror/states.h"
 #include "protocol/messages/describe_cluster_mirrors.gen.h"
+#include "protocol/messages/list_groups.gen.h"
 #include "protocol/messages/list_offsets.gen.h"
 #include "protocol/messages/metadata.gen.h"
+#include "protocol/messages/offset_fetch.gen.h"
 #include "protocol/messages/offset_for_leader_epoch.gen.h"
 
 namespace mirror {
@@ -192,14 +194,15 @@ Task<SourceConnection*> SourceClient::broker(base::NodeId node) {
 // broker meanwhile, so a failure on one that was used before is tried once more on a new one.
 template <class Request, class Response>
 Task<std::int16_t> SourceClient::ask(std::optional<base::NodeId> node, std::int16_t at_least,
-                                     const Request& request, Response& response) {
+                                     const Request& request, Response& response,
+                                     std::int16_t at_most) {
   for (bool again = false;; again = true) {
     const bool reused =
         node ? connections_.contains(*node) && connections_[*node] && connections_[*node]->is_open()
              : any_ && any_->is_open();
     auto connection = node ? co_await broker(*node) : co_await any_broker();
     if (!connection) co_return connection.error();
-    const auto version = (*connection)->version_of(Request::api_key, at_least);
+    const auto version = (*connection)->version_of(Request::api_key, at_least, at_most);
     if (!version) co_return SourceErrc::unsupported;
     auto done = co_await (*connection)->call(request, response, *version);
     if (done) co_return *version;
@@ -283,6 +286,106 @@ Task<std::vector<PartitionAnswer>> SourceClient::offsets(base::NodeId node, Offs
           place != places.end())
         answers[place->second] = {partition.error_code, absent_if_negative(partition.leader_epoch),
                                   absent_if_negative(partition.offset)};
+  co_return answers;
+}
+
+// ---- Consumer groups.
+
+namespace {
+
+constexpr std::int16_t offset_fetch_of_all_topics = 2;
+constexpr std::int16_t offset_fetch_of_many_groups = 8;
+// From version 10 on topics are named by their ids, which say nothing new here.
+constexpr std::int16_t offset_fetch_by_name = 9;
+
+template <class Topics>
+void take_offsets(Topics&& topics, GroupAnswer& answer) {
+  for (auto& topic : topics)
+    for (auto& partition : topic.partitions) {
+      if (partition.error_code != 0) {
+        if (answer.error == 0) answer.error = partition.error_code;
+        continue;
+      }
+      if (partition.committed_offset < 0) continue;  // 0 is an offset, -1 is none
+      answer.group.offsets.push_back(
+          {.topic = topic.name,
+           .partition = partition.partition_index,
+           .committed = {.offset = partition.committed_offset,
+                         .leader_epoch = absent_if_negative(partition.committed_leader_epoch),
+                         .metadata = std::move(partition.metadata).value_or("")}});
+    }
+}
+
+}  // namespace
+
+Task<std::int16_t> SourceClient::version_at(base::NodeId node, protocol::ApiKey key,
+                                            std::int16_t at_least, std::int16_t at_most) {
+  CO_TRY(const SourceConnection* connection, co_await broker(node));
+  const auto version = connection->version_of(key, at_least, at_most);
+  if (!version) co_return SourceErrc::unsupported;
+  co_return *version;
+}
+
+Task<std::vector<ListedGroup>> SourceClient::groups(base::NodeId node) {
+  protocol::ListGroupsRequest request;
+  request.types_filter = {"classic", "consumer"};
+  protocol::ListGroupsResponse response;
+  CO_TRY_VOID(co_await ask(node, 0, request, response));
+  if (response.error_code != 0) co_return kafka_error(response.error_code);
+  std::vector<ListedGroup> out;
+  for (auto& group : response.groups)
+    out.push_back(
+        {std::move(group.group_id), std::move(group.protocol_type), std::move(group.group_type)});
+  co_return out;
+}
+
+Task<GroupAnswer> SourceClient::offsets_of_one(base::NodeId node, std::string group) {
+  protocol::OffsetFetchRequest request;
+  request.group_id = group;
+  request.topics.reset();
+  protocol::OffsetFetchResponse response;
+  CO_TRY_VOID(co_await ask(node, offset_fetch_of_all_topics, request, response,
+                           offset_fetch_of_many_groups - 1));
+  GroupAnswer answer{.error = response.error_code,
+                     .group = {.name = std::move(group), .offsets = {}}};
+  take_offsets(response.topics, answer);
+  co_return answer;
+}
+
+Task<std::vector<GroupAnswer>> SourceClient::group_offsets(base::NodeId node,
+                                                           std::vector<std::string> groups) {
+  CO_TRY(const std::int16_t version,
+         co_await version_at(node, protocol::ApiKey::offset_fetch, offset_fetch_of_all_topics,
+                             offset_fetch_by_name));
+  std::vector<GroupAnswer> answers;
+  if (version < offset_fetch_of_many_groups) {
+    for (std::string& group : groups) {
+      CO_TRY(GroupAnswer answer, co_await offsets_of_one(node, std::move(group)));
+      answers.push_back(std::move(answer));
+    }
+    co_return answers;
+  }
+  protocol::OffsetFetchRequest request;
+  for (const std::string& group : groups) {
+    auto& entry = request.groups.emplace_back();
+    entry.group_id = group;
+    entry.topics.reset();
+  }
+  protocol::OffsetFetchResponse response;
+  CO_TRY_VOID(
+      co_await ask(node, offset_fetch_of_many_groups, request, response, offset_fetch_by_name));
+  std::map<std::string_view, std::size_t> places;
+  for (std::string& group : groups) {
+    constexpr auto left_out = static_cast<std::int16_t>(protocol::ErrorCode::unknown_server_error);
+    answers.push_back({.error = left_out, .group = {.name = std::move(group), .offsets = {}}});
+  }
+  for (std::size_t i = 0; i < answers.size(); ++i) places[answers[i].group.name] = i;
+  for (auto& group : response.groups) {
+    const auto place = places.find(group.group_id);
+    if (place == places.end()) continue;
+    answers[place->second].error = group.error_code;
+    take_offsets(group.topics, answers[place->second]);
+  }
   co_return answers;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "mirror/group_offsets.h"
 #include "mirror/machine.h"
 #include "mirror/source_connection.h"
 #include "mirror/target.h"
@@ -62,6 +63,16 @@ struct ReverseMirrors {
   Reverse worst_of(const std::string& topic) const;
 };
 
+struct ListedGroup {
+  std::string name;
+  std::string protocol_type;  // "consumer"; empty: offsets only, or nothing known yet
+  std::string type;           // empty before ListGroups v5 (Kafka 3.8)
+};
+struct GroupAnswer {
+  std::int16_t error = 0;  // of the group, or of the first partition that has one
+  SourceGroup group;       // without the partitions that have an error or no offset
+};
+
 enum class OffsetSpec : std::int8_t { latest = -1, earliest = -2 };
 
 struct SourceClientOptions {
@@ -84,6 +95,12 @@ class SourceClient {
   Task<std::vector<PartitionAnswer>> offsets(base::NodeId node, OffsetSpec spec,
                                              std::vector<PartitionQuestion> questions);
   Task<ReverseMirrors> reverse_mirrors(std::string our_cluster_id, std::vector<std::string> topics);
+
+  // The groups that this broker coordinates; the others are listed by the other brokers.
+  Task<std::vector<ListedGroup>> groups(base::NodeId node);
+  // All that these groups committed; `node` coordinates them. One answer for each, in order. From
+  // Kafka 3.0 on this is one request, before that one for each group.
+  Task<std::vector<GroupAnswer>> group_offsets(base::NodeId node, std::vector<std::string> groups);
 
   // From the last metadata().
   std::optional<Endpoint> endpoint_of(base::NodeId node) const;
@@ -108,7 +125,11 @@ class SourceClient {
 
   template <class Request, class Response>
   Task<std::int16_t> ask(std::optional<base::NodeId> node, std::int16_t at_least,
-                         const Request& request, Response& response);
+                         const Request& request, Response& response,
+                         std::int16_t at_most = INT16_MAX);
+  Task<std::int16_t> version_at(base::NodeId node, protocol::ApiKey key, std::int16_t at_least,
+                                std::int16_t at_most);
+  Task<GroupAnswer> offsets_of_one(base::NodeId node, std::string group);
 
   boost::asio::any_io_executor executor_;
   SourceClientOptions options_;

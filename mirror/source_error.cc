@@ -73,6 +73,12 @@ class TargetCategory final : public boost::system::error_category {
         return "another topic here has the id";
       case TargetErrc::busy:
         return "something else was changed at the same time";
+      case TargetErrc::group_has_members:
+        return "the group has members here, so its offsets here are their own";
+      case TargetErrc::group_refused:
+        return "the group coordinator here did not write the offsets: see this broker's log";
+      case TargetErrc::group_unavailable:
+        return "the group coordinator here is not ready for it";
     }
     return "unknown";
   }

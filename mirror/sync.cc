@@ -30,6 +30,7 @@ std::int8_t number(MirrorState state) {
 }  // namespace
 
 void MirrorTask::sync_now() {
+  groups_.wake();
   if (syncing_) {
     sync_again_ = true;
     return;
@@ -47,6 +48,19 @@ void MirrorTask::sync_wanted_by_shard() {
   sync_timer_.cancel();
 }
 
+std::chrono::milliseconds MirrorTask::refresh_interval() const {
+  return config().refresh_interval.value_or(options_.metadata_refresh_interval);
+}
+
+SourceClientOptions MirrorTask::groups_client_options(std::chrono::milliseconds limit) const {
+  return {.bootstrap = config().bootstrap,
+          .connection = {.client_id =
+                             "mirror-groups-src-" + name() + "-" + std::to_string(options_.node_id),
+                         .connect_timeout = std::min(limit, config().connect_timeout),
+                         .request_timeout = std::min(limit, config().request_timeout)},
+          .cluster_id = config().source_cluster_id};
+}
+
 boost::asio::awaitable<void> MirrorTask::wait_for_next_sync() {
   while (!stopping_ && base::Clock::now() < next_sync_at_) {
     sync_timer_.expires_at(next_sync_at_);
@@ -61,7 +75,7 @@ boost::asio::awaitable<void> MirrorTask::sync_loop() {
     co_await sync_once();
     syncing_ = false;
     last_sync_at_ = base::Clock::now();
-    const auto refresh = config().refresh_interval.value_or(options_.metadata_refresh_interval);
+    const auto refresh = refresh_interval();
     if (base::Clock::now() >= next_sync_at_ + demand_pause_max) demand_pause_ = demand_pause_min;
     next_sync_at_ = last_sync_at_ + (reachable_ ? refresh : std::min(refresh, away_interval));
     if (sync_again_) next_sync_at_ = last_sync_at_;
@@ -101,7 +115,10 @@ void MirrorTask::note_contact(const base::Result<SourceMetadata>& metadata) {
   reachable_ = metadata.has_value();
   if (metadata) {
     source_problem_.clear();
-    if (!was) log.info("{}: the source answers, cluster {}", name(), metadata->cluster_id);
+    if (!was) {
+      log.info("{}: the source answers, cluster {}", name(), metadata->cluster_id);
+      groups_.wake();
+    }
   } else {
     ++sync_failures_;
     const std::string problem = client_->describe(metadata.error());
@@ -113,7 +130,7 @@ void MirrorTask::note_contact(const base::Result<SourceMetadata>& metadata) {
 }
 
 bool MirrorTask::absence_counts(base::Clock::time_point now) {
-  const auto refresh = config().refresh_interval.value_or(options_.metadata_refresh_interval);
+  const auto refresh = refresh_interval();
   const auto apart = std::min(refresh, absence_interval);
   if (absence_counted_at_ && now - *absence_counted_at_ < apart) return false;
   absence_counted_at_ = now;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "mirror/group_offsets.h"
 #include "protocol/base/bytes.h"
 #include "protocol/base/ids.h"
 #include "protocol/base/result.h"
@@ -32,9 +33,12 @@ enum class TargetErrc {
   no_space,         // the reserve of the disk is reached; passes when there is space again
   gone,             // the partition was deleted meanwhile
   already_exists,
-  id_mismatch,  // the topic exists here under another id
-  id_in_use,    // another topic here has the id
-  busy,         // a concurrent change won; look again
+  id_mismatch,        // the topic exists here under another id
+  id_in_use,          // another topic here has the id
+  busy,               // a concurrent change won; look again
+  group_has_members,  // its consumers are here: its offsets are theirs
+  group_unavailable,  // the group coordinator is not ready for it; passes
+  group_refused,      // it did not write them, and its log says why
 };
 const boost::system::error_category& target_category();
 inline boost::system::error_code make_error_code(TargetErrc e) {
@@ -142,6 +146,12 @@ class Target {
   virtual std::vector<MirrorDefinition> mirrors() const = 0;
   virtual Task<void> save_mirror(MirrorDefinition definition) = 0;
   virtual Task<void> remove_mirror(std::string name) = 0;
+
+  // Commits for groups without members, as if they had done so themselves; durable on return. One
+  // outcome for each group, in order: none, group_has_members (nothing was changed),
+  // group_unavailable or group_refused.
+  virtual boost::asio::awaitable<std::vector<base::Error>> commit_group_offsets(
+      std::vector<GroupCommit> commits) = 0;
 
   // The internal topic `__mirror_state`: compacted, `mirror.state.topic.num.partitions` partitions,
   // made at first use. Durable on return. A null value is a tombstone.

@@ -139,6 +139,10 @@ ExitCode create(const Arguments& arguments, Output& output) {
   configs["topics.include"] = fmt::format("{}", fmt::join(arguments.list("topics"), ","));
   if (const auto exclude = arguments.list("exclude"); !exclude.empty())
     configs["topics.exclude"] = fmt::format("{},{}", internal_topics, fmt::join(exclude, ","));
+  if (const auto groups = arguments.list("groups"); !groups.empty())
+    configs["groups.include"] = fmt::format("{}", fmt::join(groups, ","));
+  if (const auto groups = arguments.list("exclude-groups"); !groups.empty())
+    configs["groups.exclude"] = fmt::format("{}", fmt::join(groups, ","));
   protocol::CreateClusterMirrorRequest request;
   request.mirror_name = mirror;
   for (const auto& [name, value] : configs) request.config.push_back({name, value});
@@ -269,9 +273,21 @@ std::int64_t attempts_max(Client& client) {
   return fallback;
 }
 
+ExitCode describe_groups(const Arguments& arguments,
+                         const protocol::DescribeClusterMirrorsResponse& response, Output& output) {
+  const auto rows = groups_of(response);
+  output.out << (arguments.flag("json") ? mirror_groups_json(rows) : mirror_groups_text(rows));
+  for (const auto& mirror : response.mirrors)
+    if (mirror.group_error)
+      output.err << fmt::format("consumer groups of {}: {}\n", mirror.mirror_name,
+                                *mirror.group_error);
+  return ExitCode::ok;
+}
+
 ExitCode describe(const Arguments& arguments, Output& output) {
   Client client = connect(arguments);
-  const auto response = describe_mirrors(client, arguments.positional);
+  const auto response = describe_mirrors(client, arguments.positional, true);
+  if (arguments.flag("groups")) return describe_groups(arguments, response, output);
   std::vector<PartitionRow> rows = rows_of(response);
   const bool failed_only = arguments.flag("failed");
   if (arguments.flag("json")) {
@@ -280,6 +296,8 @@ ExitCode describe(const Arguments& arguments, Output& output) {
     return ExitCode::ok;
   }
   output.out << (failed_only ? failed_text(rows, attempts_max(client)) : describe_text(rows));
+  if (const auto groups = groups_of(response); !failed_only && !groups.empty())
+    output.out << '\n' << mirror_groups_text(groups);
   for (const auto& mirror : response.mirrors)
     if (mirror.source_error)
       output.err << fmt::format("source of {} ({}): {}\n", mirror.mirror_name,
@@ -304,19 +322,23 @@ constexpr std::string_view for_a_day = "How long --wait waits. Default 86400.";
 constexpr std::string_view for_minutes = "How long --wait waits. Default 300.";
 
 Command create_command() {
-  return {"mirror create",
-          "NAME",
-          "Mirrors topics of another cluster, now and as they appear.",
-          changing_options({{"source", "HOST:PORT[,…]", "Brokers of the source cluster.", true},
-                            {"topics", "REGEX[,…]",
-                             "Topics to mirror; each must match a whole name.", true, true},
-                            {"exclude", "REGEX[,…]",
-                             "Topics to leave out, beside internal ones (__.*).", false, true},
-                            {"config", "KEY=VALUE",
-                             "Any other setting of the mirror (see docs/cli.md).", false, true}},
-                           "Wait until every partition is MIRRORING with lag 0.", for_a_day),
-          "calque mirror create m1 --source kafka1:9092 --topics 'orders.*' --wait",
-          create};
+  return {
+      "mirror create",
+      "NAME",
+      "Mirrors topics of another cluster, now and as they appear.",
+      changing_options(
+          {{"source", "HOST:PORT[,…]", "Brokers of the source cluster.", true},
+           {"topics", "REGEX[,…]", "Topics to mirror; each must match a whole name.", true, true},
+           {"exclude", "REGEX[,…]", "Topics to leave out, beside internal ones (__.*).", false,
+            true},
+           {"groups", "REGEX[,…]", "Consumer groups whose offsets are kept here. Default: all.",
+            false, true},
+           {"exclude-groups", "REGEX[,…]", "Groups to leave out.", false, true},
+           {"config", "KEY=VALUE", "Any other setting of the mirror (see docs/cli.md).", false,
+            true}},
+          "Wait until every partition is MIRRORING with lag 0.", for_a_day),
+      "calque mirror create m1 --source kafka1:9092 --topics 'orders.*' --wait",
+      create};
 }
 
 }  // namespace
@@ -355,8 +377,9 @@ std::vector<Command> mirror_commands() {
        list},
       {"mirror describe",
        "[NAME]",
-       "Shows offsets, lag and state of a mirror's partitions.",
+       "Shows offsets, lag and state of a mirror's partitions, and its consumer groups.",
        {{"failed", "", "Only FAILED partitions, with the reason."},
+        {"groups", "", "Only the consumer groups whose offsets are kept here."},
         bootstrap_option(),
         json_option()},
        "calque mirror describe m1 --json",

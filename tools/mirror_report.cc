@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <tuple>
 
 #include "tools/json.h"
@@ -14,6 +15,17 @@ namespace {
 
 std::optional<std::int64_t> known(std::int64_t value) {
   return value < 0 ? std::nullopt : std::optional(value);
+}
+
+// "2026-11-30T12:00:00Z"
+std::string utc_text(std::int64_t ms) {
+  const std::chrono::sys_seconds at{std::chrono::seconds(ms / 1000)};
+  const auto day = std::chrono::floor<std::chrono::days>(at);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss time(at - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     time.hours().count(), time.minutes().count(), time.seconds().count());
 }
 
 }  // namespace
@@ -58,14 +70,17 @@ std::vector<PartitionRow> rows_of(const protocol::DescribeClusterMirrorsResponse
 
 std::string mirror_list_text(const protocol::ListClusterMirrorsResponse& response) {
   if (response.mirrors.empty()) return "No mirrors found\n";
-  const Table table(
-      {{"MIRROR", 30}, {"TOPICS", 10}, {"SOURCE-CLUSTER-ID", 26}, {"SOURCE-BOOTSTRAP-SERVER", 50}});
+  const Table table({{"MIRROR", 30},
+                     {"TOPICS", 10},
+                     {"SOURCE-CLUSTER-ID", 26},
+                     {"SOURCE-BOOTSTRAP-SERVER", 50},
+                     {"GROUPS", 0}});
   auto mirrors = response.mirrors;
   std::ranges::sort(mirrors, {}, &protocol::ListClusterMirrorsResponse::Mirror::mirror_name);
   std::string text = table.header();
   for (const auto& m : mirrors)
-    text += table.row(
-        {m.mirror_name, std::to_string(m.topic_count), m.source_cluster_id, m.source_bootstrap});
+    text += table.row({m.mirror_name, std::to_string(m.topic_count), m.source_cluster_id,
+                       m.source_bootstrap, m.groups_include});
   return text;
 }
 
@@ -77,7 +92,9 @@ std::string mirror_list_json(const protocol::ListClusterMirrorsResponse& respons
         .field("mirror", m.mirror_name)
         .field("topicCount", m.topic_count)
         .field("sourceClusterId", m.source_cluster_id)
-        .field("sourceBootstrap", m.source_bootstrap);
+        .field("sourceBootstrap", m.source_bootstrap)
+        .field("groups", m.groups_include)
+        .field("groupsExcluded", m.groups_exclude);
     json.key("topics").begin_array();
     for (const std::string& topic : m.topic_names.value_or(std::vector<std::string>()))
       json.value(topic);
@@ -144,6 +161,51 @@ std::string describe_json(const std::vector<PartitionRow>& rows) {
         .field("skippedTo", row.skipped_to)
         .end_object();
   }
+  return json.end_array().text() + "\n";
+}
+
+std::vector<MirrorGroupRow> groups_of(const protocol::DescribeClusterMirrorsResponse& response) {
+  std::vector<MirrorGroupRow> rows;
+  for (const auto& mirror : response.mirrors)
+    for (const auto& group : mirror.groups)
+      rows.push_back({mirror.mirror_name, group.group_id, group.offset_count, group.clamped_count,
+                      group.behind, known(group.synced_ms), group.error_message});
+  std::ranges::sort(rows, {},
+                    [](const MirrorGroupRow& row) { return std::tie(row.mirror, row.group); });
+  return rows;
+}
+
+std::string mirror_groups_text(const std::vector<MirrorGroupRow>& rows) {
+  if (rows.empty()) return "No consumer groups found\n";
+  const Table table({{"MIRROR", 30},
+                     {"GROUP", 40},
+                     {"OFFSETS", 10},
+                     {"CLAMPED", 10},
+                     {"BEHIND", 10},
+                     {"SYNCED", 20},
+                     {"ERROR", 0}});
+  std::string text = table.header();
+  for (const MirrorGroupRow& row : rows)
+    text +=
+        table.row({row.mirror, row.group, std::to_string(row.offsets), std::to_string(row.clamped),
+                   std::to_string(row.behind), row.synced_ms ? utc_text(*row.synced_ms) : "",
+                   row.error_message.value_or("")});
+  return text;
+}
+
+std::string mirror_groups_json(const std::vector<MirrorGroupRow>& rows) {
+  Json json;
+  json.begin_array();
+  for (const MirrorGroupRow& row : rows)
+    json.begin_object()
+        .field("mirror", row.mirror)
+        .field("group", row.group)
+        .field("offsets", row.offsets)
+        .field("clamped", row.clamped)
+        .field("behind", row.behind)
+        .field("syncedMs", row.synced_ms)
+        .field("errorMessage", row.error_message)
+        .end_object();
   return json.end_array().text() + "\n";
 }
 

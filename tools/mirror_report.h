@@ -40,6 +40,19 @@ std::string failed_text(const std::vector<PartitionRow>& rows, std::int64_t atte
 // One line. The first nine fields are those of KIP-1279, where -1 is unknown.
 std::string describe_json(const std::vector<PartitionRow>& rows);
 
+// A consumer group of the source whose committed offsets are kept here.
+struct MirrorGroupRow {
+  std::string mirror, group;
+  std::int32_t offsets = 0, clamped = 0;
+  std::int64_t behind = 0;
+  std::optional<std::int64_t> synced_ms;
+  std::optional<std::string> error_message;
+};
+// Sorted by mirror and group.
+std::vector<MirrorGroupRow> groups_of(const protocol::DescribeClusterMirrorsResponse& response);
+std::string mirror_groups_text(const std::vector<MirrorGroupRow>& rows);
+std::string mirror_groups_json(const std::vector<MirrorGroupRow>& rows);
+
 // What a command waits for.
 enum class Aim { caught_up, mirroring, paused, writable };
 bool reached(Aim aim, const PartitionRow& row);

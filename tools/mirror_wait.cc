@@ -101,12 +101,13 @@ void wait_in_loop(const std::vector<Address>& bootstrap, const Wait& wait, Outpu
 
 }  // namespace
 
-protocol::DescribeClusterMirrorsResponse describe_mirrors(Client& client,
-                                                          const std::string& mirror) {
+protocol::DescribeClusterMirrorsResponse describe_mirrors(Client& client, const std::string& mirror,
+                                                          bool groups) {
   protocol::DescribeClusterMirrorsRequest request;
   if (!mirror.empty()) request.mirror_names = std::vector{mirror};
   request.include_mirror_state = true;
   request.include_mirror_offset = true;
+  request.include_groups = groups;
   auto response = client.call_version<protocol::DescribeClusterMirrorsResponse>(request, 0);
   if (response.error_code != 0)
     throw Failure(ExitCode::failed, error_text(response.error_code, response.error_message));

@@ -20,9 +20,9 @@ struct Wait {
 };
 
 // State and offsets of one mirror, or of all when the name is empty. Failure when there is no such
-// mirror.
-protocol::DescribeClusterMirrorsResponse describe_mirrors(Client& client,
-                                                          const std::string& mirror);
+// mirror. `groups`: also the consumer groups.
+protocol::DescribeClusterMirrorsResponse describe_mirrors(Client& client, const std::string& mirror,
+                                                          bool groups = false);
 
 // What a poll shows: whether everything is where it should be, and whether it can get there.
 struct WaitView {

@@ -37,6 +37,8 @@ protocol::ListClusterMirrorsResponse listing(const std::vector<mirror::MirrorLis
     line.source_cluster_id = mirror.source_cluster_id;
     line.topic_count = static_cast<std::int32_t>(mirror.topics.size());
     if (with_names) line.topic_names = mirror.topics;
+    line.groups_include = mirror.groups_include;
+    line.groups_exclude = mirror.groups_exclude;
     response.mirrors.push_back(std::move(line));
   }
   return response;

@@ -66,6 +66,17 @@ Mirror::Topic::Partition partition_line(const mirror::PartitionDescription& p, W
   return line;
 }
 
+Mirror::Group group_line(const mirror::GroupDescription& group) {
+  Mirror::Group line;
+  line.group_id = group.name;
+  line.offset_count = group.offsets;
+  line.clamped_count = group.clamped;
+  line.behind = group.behind;
+  line.synced_ms = group.synced_ms.value_or(-1);
+  line.error_message = group.error_message;
+  return line;
+}
+
 // A topic that cannot be mirrored at all may have no partition that could say so.
 std::optional<std::string> first_error(const mirror::MirrorDescription& mirror) {
   if (mirror.error_message) return mirror.error_message;
@@ -106,6 +117,9 @@ Mirror mirror_line(const mirror::MirrorDescription& description, WantedParts wan
     line.bytes_copied = bytes;
     line.bytes_per_second = rate;
   }
+  line.group_error = description.group_error;
+  for (const mirror::GroupDescription& group : description.groups)
+    line.groups.push_back(group_line(group));
   return line;
 }
 
@@ -114,6 +128,7 @@ mirror::DescribeFilter filter_of(const DescribeClusterMirrorsRequest& message) {
   filter.mirrors = message.mirror_names;
   filter.source_cluster_id = message.cluster_id;
   filter.include_offsets = message.include_mirror_offset;
+  filter.include_groups = message.include_groups;
   if (message.topics) {
     filter.topics.emplace();
     for (const auto& topic : *message.topics)

@@ -28,7 +28,8 @@ void World::perform() {
   if (fails_before(action)) return todo_.clear();
   const std::size_t outcomes = inbox_.size();
   const bool fails_after = rare(3) && !is<mirror::RefuseWrites>(action) &&
-                           !is<mirror::AllowWrites>(action) && !is<mirror::ScheduleRetry>(action);
+                           !is<mirror::AllowWrites>(action) && !is<mirror::SettleGroups>(action) &&
+                           !is<mirror::ScheduleRetry>(action);
   const mirror::Ticket ticket = state_.ticket;
   todo_.pop_front();
   std::visit([&](const auto& a) { do_action(a); }, action);
@@ -63,8 +64,10 @@ bool World::fails_before(const mirror::Action& action) {
     report(mirror::Failed{ticket, kinds[random_.below(3)], "the source fails"});
     return true;
   }
-  // Memory does not fail.
-  if (is<mirror::RefuseWrites>(action) || is<mirror::ScheduleRetry>(action)) return false;
+  // Memory does not fail, and the groups are passed over where they cannot be settled.
+  if (is<mirror::RefuseWrites>(action) || is<mirror::ScheduleRetry>(action) ||
+      is<mirror::SettleGroups>(action))
+    return false;
   if (!rare(4) && !(local_fails_ && random_.chance(20))) return false;
   report(mirror::Failed{ticket, Failure::local_error, "the disk fails"});
   return true;
@@ -79,6 +82,7 @@ void World::write_local(Kind kind, std::int64_t producer) {
   if (first)
     check(record_ && record_->position && record_->position->offset == log_.end(),
           "a local record before the end of the copy was remembered");
+  if (first) check(groups_settled_, "taken over without a last look at the source's groups");
   const Offset base = log_.end();
   log_.append({.base = base,
                .next = base + 1,
@@ -232,6 +236,7 @@ void World::do_action(const mirror::Append&) {
     Batch copy = fetched;
     copy.mirrored = true;
     log_.append(copy);
+    groups_settled_ = false;
   }
   held_.clear();
   rounds_ = 0;
@@ -244,6 +249,14 @@ void World::do_action(const mirror::BumpEpoch& a) {
   leader_epoch_ = std::max(leader_epoch_, a.at_least);
   rounds_ = 0;
   report(mirror::EpochBumped{state_.ticket, leader_epoch_});
+}
+
+void World::do_action(const mirror::SettleGroups&) {
+  check(!writable_, "groups were settled in a log that clients write to");
+  for (const Batch& b : log_.batches)
+    check(b.mirrored, "groups were settled although the log holds records of ours");
+  check(synced_ == log_.batches.size(), "groups were settled by records that a power cut may take");
+  groups_settled_ = true;
 }
 
 void World::do_action(const mirror::WriteAbortMarkers&) {

@@ -38,6 +38,7 @@ constexpr Named mutations[] = {
     {Mutation::skip_inspect_on_resume, "skip_inspect_on_resume"},
     {Mutation::stop_waits_in_failed, "stop_waits_in_failed"},
     {Mutation::stop_can_fail, "stop_can_fail"},
+    {Mutation::skip_settle_groups, "skip_settle_groups"},
     {Mutation::skip_producer_reset, "skip_producer_reset"},
     {Mutation::skip_abort_markers, "skip_abort_markers"},
     {Mutation::retry_without_bound, "retry_without_bound"},

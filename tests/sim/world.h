@@ -38,6 +38,7 @@ class World {
   void do_action(const mirror::Append&);
   void do_action(const mirror::AdvanceLogStart& a);
   void do_action(const mirror::BumpEpoch& a);
+  void do_action(const mirror::SettleGroups&);
   void do_action(const mirror::WriteAbortMarkers&);
   void do_action(const mirror::WriteProducerIdReset&);
   void do_action(const mirror::ScheduleRetry& a);
@@ -74,6 +75,7 @@ class World {
   std::size_t synced_ = 0;  // batches of the log that a crash does not take
   std::optional<mirror::Record> record_;
   LeaderEpoch leader_epoch_ = 0;
+  bool groups_settled_ = true;  // since the last batch that was copied
 
   // Does not.
   bool writable_ = false;

@@ -16,6 +16,8 @@
 #include "protocol/error_code.h"
 #include "protocol/header.h"
 #include "protocol/messages/api_versions.gen.h"
+#include "protocol/messages/list_groups.gen.h"
+#include "protocol/messages/offset_fetch.gen.h"
 
 namespace mirror_test {
 
@@ -164,6 +166,13 @@ boost::asio::awaitable<bool> FakeSource::answer(Connection& connection, base::By
     case protocol::ApiKey::list_offsets:
       answer_list_offsets(body, header.api_version, writer);
       break;
+    case protocol::ApiKey::list_groups:
+      if (mute_groups) co_return false;
+      answer_list_groups(body, header.api_version, writer);
+      break;
+    case protocol::ApiKey::offset_fetch:
+      answer_offset_fetch(body, header.api_version, writer);
+      break;
     case protocol::ApiKey::offset_for_leader_epoch:
       answer_epochs(body, header.api_version, writer);
       break;
@@ -194,6 +203,8 @@ void FakeSource::answer_api_versions(std::int16_t version, protocol::Writer& out
   serve_up_to(protocol::ApiKey::metadata, 0, release.metadata);
   serve_up_to(protocol::ApiKey::fetch, 4, release.fetch);
   serve_up_to(protocol::ApiKey::list_offsets, 1, release.list_offsets);
+  serve_up_to(protocol::ApiKey::list_groups, 0, release.list_groups);
+  serve_up_to(protocol::ApiKey::offset_fetch, 1, release.offset_fetch);
   serve_up_to(protocol::ApiKey::offset_for_leader_epoch, 2, release.offset_for_leader_epoch);
   encode(out, version, response);
 }
@@ -248,6 +259,53 @@ void FakeSource::answer_list_offsets(base::Bytes body, std::int16_t version,
     }
   }
   if (on_list_offsets) on_list_offsets(response);
+  encode(out, version, response);
+}
+
+void FakeSource::answer_list_groups(base::Bytes body, std::int16_t version, protocol::Writer& out) {
+  ++group_listings;
+  protocol::ListGroupsRequest request;
+  protocol::ListGroupsResponse response;
+  if (!decode(body, version, request)) return;
+  response.error_code = list_groups_error;
+  for (const auto& [name, group] : groups) {
+    auto& one = response.groups.emplace_back();
+    one.group_id = name;
+    one.protocol_type = group.protocol_type;
+    one.group_type = group.type;
+  }
+  encode(out, version, response);
+}
+
+void FakeSource::answer_offset_fetch(base::Bytes body, std::int16_t version,
+                                     protocol::Writer& out) {
+  ++offset_fetches;
+  protocol::OffsetFetchRequest request;
+  protocol::OffsetFetchResponse response;
+  if (!decode(body, version, request)) return;
+  const auto fill = [this](const std::string& name, auto& answer) {
+    const SourceGroupData& group = groups[name];
+    answer.error_code = group.error;
+    for (const auto& [place, committed] : group.offsets) {
+      auto& topic = answer.topics.emplace_back();
+      topic.name = place.first;
+      auto& partition = topic.partitions.emplace_back();
+      partition.partition_index = place.second;
+      partition.committed_offset = committed.offset;
+      partition.committed_leader_epoch = committed.leader_epoch.value_or(-1);
+      partition.metadata = committed.metadata;
+    }
+  };
+  constexpr std::int16_t many_groups = 8;
+  if (version < many_groups) {
+    fill(request.group_id, response);
+  } else {
+    for (const auto& wanted : request.groups) {
+      auto& group = response.groups.emplace_back();
+      group.group_id = wanted.group_id;
+      fill(wanted.group_id, group);
+    }
+  }
   encode(out, version, response);
 }
 

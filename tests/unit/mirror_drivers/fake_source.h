@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "mirror/group_offsets.h"
 #include "protocol/api_table.h"
 #include "protocol/base/bytes.h"
 #include "protocol/base/clock.h"
@@ -43,12 +44,20 @@ struct SourceTopicData {
 
 // The highest versions that a release serves.
 struct Release {
-  std::int16_t api_versions, metadata, fetch, list_offsets, offset_for_leader_epoch;
+  std::int16_t api_versions, metadata, fetch, list_offsets, offset_for_leader_epoch, list_groups,
+      offset_fetch;
 };
-constexpr Release kafka_2_1{2, 7, 10, 4, 2};
-constexpr Release kafka_2_4{3, 9, 11, 5, 3};
-constexpr Release kafka_2_7{3, 9, 12, 5, 3};
-constexpr Release kafka_4_4{4, 13, 18, 11, 4};
+constexpr Release kafka_2_1{2, 7, 10, 4, 2, 2, 5};
+constexpr Release kafka_2_4{3, 9, 11, 5, 3, 3, 6};
+constexpr Release kafka_2_7{3, 9, 12, 5, 3, 4, 7};
+constexpr Release kafka_4_4{4, 13, 18, 11, 4, 5, 10};
+
+struct SourceGroupData {
+  std::string protocol_type = "consumer";
+  std::string type = "Classic";
+  std::int16_t error = 0;  // answered to OffsetFetch
+  std::map<std::pair<std::string, std::int32_t>, mirror::CommittedOffset> offsets;
+};
 
 class FakeSource {
  public:
@@ -72,6 +81,7 @@ class FakeSource {
   base::Buffer bytes(const std::string& topic, int partition);
 
   std::map<std::string, SourceTopicData> topics;
+  std::map<std::string, SourceGroupData> groups;
   std::string cluster_id = "source-cluster-id";
   Release release;
 
@@ -83,10 +93,13 @@ class FakeSource {
   std::function<void(protocol::OffsetForLeaderEpochResponse&)> on_epochs;
   bool wrong_correlation = false;
   bool sessions = true;
-  bool mute = false;  // reads requests and answers nothing
+  bool mute = false;         // reads requests and answers nothing
+  bool mute_groups = false;  // only ListGroups is not answered
+  std::int16_t list_groups_error = 0;
 
   // What was asked.
   int fetches = 0, connections = 0, full_fetches = 0;
+  int group_listings = 0, offset_fetches = 0;
   std::int16_t fetch_version = -1;
   std::vector<protocol::FetchRequest> last_fetches;  // the newest last, at most 64
   std::deque<base::Buffer> kept;                     // requests, which last_fetches borrow from
@@ -106,6 +119,8 @@ class FakeSource {
   void answer_api_versions(std::int16_t version, protocol::Writer& out);
   void answer_metadata(base::Bytes body, std::int16_t version, protocol::Writer& out);
   void answer_list_offsets(base::Bytes body, std::int16_t version, protocol::Writer& out);
+  void answer_list_groups(base::Bytes body, std::int16_t version, protocol::Writer& out);
+  void answer_offset_fetch(base::Bytes body, std::int16_t version, protocol::Writer& out);
   void answer_epochs(base::Bytes body, std::int16_t version, protocol::Writer& out);
   boost::asio::awaitable<void> answer_fetch(Connection& connection, base::Bytes body,
                                             std::int16_t version, protocol::Writer& out);

@@ -170,6 +170,24 @@ std::optional<mirror::LocalTopic> FakeTarget::topic(const std::string& name) con
   return out;
 }
 
+boost::asio::awaitable<std::vector<base::Error>> FakeTarget::commit_group_offsets(
+    std::vector<mirror::GroupCommit> commits) {
+  co_await turn();
+  std::vector<base::Error> outcomes;
+  for (const mirror::GroupCommit& commit : commits) {
+    if (groups_with_members.contains(commit.group)) {
+      outcomes.push_back(mirror::TargetErrc::group_has_members);
+      continue;
+    }
+    ++group_commits;
+    for (const mirror::GroupOffset& offset : commit.offsets)
+      committed[commit.group][{offset.topic, offset.id.partition}] = offset.committed;
+    if (on_group_commit) on_group_commit(commit);
+    outcomes.emplace_back();
+  }
+  co_return outcomes;
+}
+
 void FakeTarget::add_ordinary_topic(const std::string& name, base::Uuid id,
                                     std::int32_t partitions) {
   mirror::LocalTopic& topic = topics_[name];

@@ -2,6 +2,7 @@
 // flushed can be lost, and a call of each kind can be made to fail or to stall.
 #pragma once
 #include <boost/asio/io_context.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -95,6 +96,16 @@ class FakeTarget final : public mirror::Target {
   Task<void> append_state(std::int32_t state_partition, std::vector<StateRecord> records) override;
   Task<void> replay_state(
       std::function<void(base::Bytes, std::optional<base::Bytes>)> apply) override;
+
+  boost::asio::awaitable<std::vector<base::Error>> commit_group_offsets(
+      std::vector<mirror::GroupCommit> commits) override;
+
+  // What was committed, by group, topic and partition.
+  std::map<std::string, std::map<std::pair<std::string, std::int32_t>, mirror::CommittedOffset>>
+      committed;
+  std::set<std::string> groups_with_members;
+  std::function<void(const mirror::GroupCommit&)> on_group_commit;
+  int group_commits = 0;  // groups
 
   void add_ordinary_topic(const std::string& name, base::Uuid id, std::int32_t partitions);
   void remove_topic(const std::string& name);
