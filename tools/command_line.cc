@@ -9,6 +9,7 @@
 #include "tools/bootstrap.h"
 #include "tools/dump.h"
 #include "tools/failure.h"
+#include "tools/group_commands.h"
 #include "tools/mirror_commands.h"
 #include "tools/sample.h"
 #include "tools/topic_commands.h"
@@ -55,7 +56,8 @@ std::string help_of(std::span<const std::string> words, std::string help) {
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = [] {
     std::vector<Command> table = own_commands();
-    for (auto part : {mirror_commands(), topic_commands(), verify_commands(), sample_commands()})
+    for (auto part : {mirror_commands(), topic_commands(), group_commands(), verify_commands(),
+                      sample_commands()})
       table.insert(table.end(), part.begin(), part.end());
     return table;
   }();

@@ -1,0 +1,45 @@
+// What `calque group` asks a cluster: any Kafka from 2.1 on.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "protocol/base/bytes.h"
+#include "tools/cluster.h"
+#include "tools/group_report.h"
+
+namespace tools {
+
+class GroupClient {
+ public:
+  explicit GroupClient(std::vector<Address> bootstrap);
+
+  // Of all brokers, sorted by name.
+  std::vector<GroupRow> list();
+  // State and members. Failure(failed) if there is no such group.
+  GroupDetails describe(const std::string& group);
+  // All that it committed, sorted.
+  std::vector<CommittedRow> committed(const std::string& group);
+  // As a consumer outside of the group. Failure(failed) names the first partition that was refused.
+  void commit(const std::string& group, const std::vector<CommittedRow>& offsets);
+  void remove(const std::string& group);
+
+  Cluster& cluster() { return cluster_; }
+
+ private:
+  Client& coordinator(const std::string& group);
+
+  std::vector<Address> bootstrap_;
+  Cluster cluster_;
+  std::string coordinator_of_;
+  std::unique_ptr<Client> coordinator_;
+};
+
+// The partitions that a member of a classic group was assigned, as the consumer protocol writes
+// them; nothing where it does not.
+std::vector<std::pair<std::string, std::int32_t>> assigned_partitions(base::Bytes assignment);
+
+}  // namespace tools
