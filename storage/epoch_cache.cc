@@ -43,7 +43,7 @@ bool EpochCache::clear() {
 
 std::optional<EpochCache::End> EpochCache::end_of(base::LeaderEpoch epoch,
                                                   base::Offset log_end) const {
-  if (entries_.empty() || epoch < 0 || epoch > entries_.back().epoch) return std::nullopt;
+  if (entries_.empty() || epoch == -1 || epoch > entries_.back().epoch) return std::nullopt;
   if (epoch == entries_.back().epoch) return End{epoch, log_end};
   auto higher = std::find_if(entries_.begin(), entries_.end(),
                              [&](const Entry& e) { return e.epoch > epoch; });

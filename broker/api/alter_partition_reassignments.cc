@@ -50,6 +50,7 @@ Task<Response> alter_partition_reassignments(Broker& broker, Shard& shard, Reque
   if (!asked) co_return malformed();
   AlterPartitionReassignmentsResponse message;
   message.error_message.reset();
+  if (asked->topics.empty()) message.error_message.emplace();  // Kafka's is empty then, not null
   message.allow_replication_factor_change = asked->allow_replication_factor_change;
   for (const auto& from : asked->topics) {
     auto& to = message.responses.emplace_back();

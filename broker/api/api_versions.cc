@@ -64,14 +64,10 @@ ErrorCode check(const Broker& broker, const Request& request,
                                  !is_software_word(asked.client_software_version)))
     return ErrorCode::invalid_request;
   // Both or none; a client that reached another cluster or node than it meant starts anew.
-  if (asked.cluster_id.has_value() != (asked.node_id >= 0)) {
-    if (!asked.cluster_id) return ErrorCode::invalid_request;
-  }
-  if (asked.cluster_id && *asked.cluster_id != broker.cluster_id())
-    return ErrorCode::rebootstrap_required;
-  if (asked.node_id >= 0 && asked.node_id != broker.node_id())
-    return ErrorCode::rebootstrap_required;
-  return ErrorCode::none;
+  if (asked.cluster_id.has_value() != (asked.node_id != -1)) return ErrorCode::invalid_request;
+  if (!asked.cluster_id) return ErrorCode::none;
+  const bool here = *asked.cluster_id == broker.cluster_id() && asked.node_id == broker.node_id();
+  return here ? ErrorCode::none : ErrorCode::rebootstrap_required;
 }
 
 }  // namespace

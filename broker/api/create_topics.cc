@@ -153,10 +153,11 @@ boost::system::result<NewTopic, TopicRefusal> plan(const CreateTopicsRequest::To
   return topic;
 }
 
-Task<CreateTopicsResponse::Topic> create(Broker& broker, Shard& shard,
+// `catalog` as it was when the request came: names of one request do not collide with each other,
+// as in Kafka.
+Task<CreateTopicsResponse::Topic> create(Broker& broker, const SnapshotPtr catalog,
                                          const CreateTopicsRequest::Topic wanted,
                                          bool validate_only) {
-  const SnapshotPtr catalog = shard.catalog();
   auto planned = plan(wanted, *catalog);
   if (planned.has_error()) co_return refused(wanted.name, planned.error());
   CreateTopicsResponse::Topic answer;
@@ -191,6 +192,7 @@ Task<Response> create_topics(Broker& broker, Shard& shard, Request request) {
     ++times[topic.name];
     partitions += partitions_of(topic);
   }
+  const SnapshotPtr catalog = shard.catalog();
   std::set<std::string> answered;
   for (const auto& topic : message->topics) {
     if (times[topic.name] > 1) {
@@ -204,7 +206,7 @@ Task<Response> create_topics(Broker& broker, Shard& shard, Request request) {
            fmt::format("{} partitions in one request are too many; send at most {} at a time",
                        partitions, partitions_per_request_max)}));
     } else {
-      response.topics.push_back(co_await create(broker, shard, topic, message->validate_only));
+      response.topics.push_back(co_await create(broker, catalog, topic, message->validate_only));
     }
   }
   co_return respond(request, response);

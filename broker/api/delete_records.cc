@@ -62,10 +62,10 @@ Task<Response> delete_records(Broker& broker, Shard& shard, Request request) {
   const SnapshotPtr catalog = shard.catalog();
   std::vector<std::vector<Deletion>> by_shard(broker.shard_count());
   DeleteRecordsResponse message;
-  message.topics.resize(asked->topics.size());
-  for (std::size_t t = 0; t < asked->topics.size(); ++t) {
-    const auto& from = asked->topics[t];
-    auto& to = message.topics[t];
+  message.topics.reserve(asked->topics.size());
+  for (const auto& from : asked->topics) {
+    if (from.partitions.empty()) continue;
+    auto& to = message.topics.emplace_back();
     to.name = from.name;
     to.partitions.resize(from.partitions.size());
     const TopicPtr topic = catalog->find(from.name);

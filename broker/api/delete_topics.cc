@@ -4,6 +4,7 @@
 // KIP-1279's own code would be read as something else.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "broker/api/handlers.h"
@@ -76,11 +77,32 @@ Response refuse_all(const Request& request, const std::vector<Doomed>& all) {
   return respond(request, response);
 }
 
+using Meaning = std::pair<std::string, base::Uuid>;
+
 // What a request means: the id of the topic, else the name or id as it was given.
-std::pair<std::string, base::Uuid> meaning(const Doomed& wanted, const Snapshot& catalog) {
+Meaning meaning(const Doomed& wanted, const Snapshot& catalog) {
   if (wanted.name && wanted.topic_id.is_zero())
     if (const TopicPtr topic = catalog.find(*wanted.name)) return {"", topic->id};
   return {wanted.name.value_or(""), wanted.topic_id};
+}
+
+// How often a topic stands in the request, and as what.
+struct Mentions {
+  int count = 0;
+  std::optional<std::string> name;
+  bool by_id = false;
+};
+
+// Kafka tells both of a topic that is named and meant by its id as well.
+DeleteTopicsResponse::Response refuse_repeated(const Doomed& wanted, const Meaning& meant,
+                                               const Mentions& mentions) {
+  Doomed known = wanted;
+  if (mentions.name && mentions.by_id) {
+    known.name = mentions.name;
+    known.topic_id = meant.second;
+  }
+  return answer(known, ErrorCode::invalid_request,
+                "the topic stands in the request more than once");
 }
 
 }  // namespace
@@ -93,18 +115,24 @@ Task<Response> delete_topics(Broker& broker, Shard& shard, Request request) {
     all.push_back({.name = name, .topic_id = {}});
   const SnapshotPtr catalog = shard.catalog();
   if (!catalog->config().flag("delete.topic.enable")) co_return refuse_all(request, all);
-  std::map<std::pair<std::string, base::Uuid>, int> times;
-  for (const Doomed& wanted : all) ++times[meaning(wanted, *catalog)];
+  std::map<Meaning, Mentions> mentions;
+  for (const Doomed& wanted : all) {
+    Mentions& of_topic = mentions[meaning(wanted, *catalog)];
+    ++of_topic.count;
+    if (wanted.name)
+      of_topic.name = wanted.name;
+    else
+      of_topic.by_id = true;
+  }
   DeleteTopicsResponse response;
   for (const Doomed& wanted : all) {
-    int& count = times[meaning(wanted, *catalog)];
-    if (count > 1) {
-      response.responses.push_back(
-          answer(wanted, ErrorCode::invalid_request, "Duplicate topic name."));
-      count = 0;  // the same answer once
-    } else if (count == 1) {
+    const Meaning meant = meaning(wanted, *catalog);
+    Mentions& of_topic = mentions[meant];
+    if (of_topic.count > 1)
+      response.responses.push_back(refuse_repeated(wanted, meant, of_topic));
+    else if (of_topic.count == 1)
       response.responses.push_back(co_await remove(broker, shard, wanted));
-    }
+    of_topic.count = 0;  // answered
   }
   co_return respond(request, response);
 }

@@ -39,20 +39,23 @@ Task<Response> describe_quorum(Broker& broker, Shard&, Request request) {
   };
   const std::int64_t revision = co_await on(broker.shard(0), std::move(look));
   DescribeQuorumResponse message;
-  bool described = false;
+  // As Kafka: the one partition, alone, or nothing.
+  const bool described = asked->topics.size() == 1 &&
+                         asked->topics[0].topic_name == metadata_topic &&
+                         asked->topics[0].partitions.size() == 1 &&
+                         asked->topics[0].partitions[0].partition_index == 0;
   for (const auto& from : asked->topics) {
     auto& to = message.topics.emplace_back();
     to.topic_name = from.topic_name;
     for (const auto& one : from.partitions) {
       QuorumAnswer& answer = to.partitions.emplace_back();
       answer.partition_index = one.partition_index;
-      if (from.topic_name != metadata_topic || one.partition_index != 0) {
+      if (!described) {
         answer.error_code = number(ErrorCode::unknown_topic_or_partition);
-        answer.error_message = "only partition 0 of __cluster_metadata has a quorum";
+        answer.error_message = "ask for partition 0 of __cluster_metadata alone";
         continue;
       }
       describe(answer, broker.node_id(), revision);
-      described = true;
     }
   }
   if (described) {

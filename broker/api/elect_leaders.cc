@@ -42,7 +42,9 @@ Task<Response> elect_leaders(Broker&, Shard& shard, Request request) {
   const SnapshotPtr catalog = shard.catalog();
   const bool known = asked->election_type == preferred_replica || asked->election_type == unclean;
   ElectLeadersResponse message;
-  if (!known) message.error_code = number(ErrorCode::invalid_request);
+  // Kafka looks at the kind when it has something to elect.
+  const bool nothing = asked->topic_partitions && asked->topic_partitions->empty();
+  if (!known && !nothing) message.error_code = number(ErrorCode::invalid_request);
   if (known && !asked->topic_partitions) co_return answer_for_all(request, *catalog);
   if (asked->topic_partitions) {
     for (const auto& from : *asked->topic_partitions) {

@@ -148,9 +148,13 @@ Task<Response> metadata(Broker& broker, Shard& shard, Request request) {
       message.topics.push_back(describe(broker, *topic, operations));
     co_return respond(request, message);
   }
+  // As Kafka: where one topic is asked for by id, names alone are passed over.
+  const bool by_id =
+      std::ranges::any_of(*asked->topics, [](const auto& one) { return !one.topic_id.is_zero(); });
   std::vector<std::string> wanted;
   std::set<std::pair<std::string, base::Uuid>> seen;
   for (const MetadataRequest::Topic& one : *asked->topics) {
+    if (by_id && one.topic_id.is_zero()) continue;
     const std::string name = one.topic_id.is_zero() ? one.name.value_or("") : std::string();
     if (!seen.insert({name, one.topic_id}).second) continue;
     if (!one.topic_id.is_zero()) {

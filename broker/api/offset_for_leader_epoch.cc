@@ -64,8 +64,10 @@ Task<Response> offset_for_leader_epoch(Broker& broker, Shard& shard, Request req
         continue;
       }
       const base::TopicPartition id = {topic->id, one.partition};
-      by_shard[broker.shard_index_of(id)].push_back(
-          {id, epoch_of(one.current_leader_epoch), one.leader_epoch, &answer});
+      // Not as in Fetch: what is below -1 is an epoch, and an old one.
+      std::optional<base::LeaderEpoch> current;
+      if (one.current_leader_epoch != -1) current = one.current_leader_epoch;
+      by_shard[broker.shard_index_of(id)].push_back({id, current, one.leader_epoch, &answer});
     }
   }
   std::vector<Job<bool>> jobs;

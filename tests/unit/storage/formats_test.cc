@@ -190,6 +190,8 @@ TEST_CASE("epoch file, and Kafka's answers (B12)") {
     return found ? std::pair(found->epoch, found->offset)
                  : std::pair(base::LeaderEpoch{-1}, base::Offset{-1});
   };
+  CHECK(end(-1) == std::pair(-1, base::Offset{-1}));  // no epoch
+  CHECK(end(-2) == std::pair(-2, base::Offset{0}));   // as Kafka: below the first
   CHECK(end(0) == std::pair(0, base::Offset{0}));
   CHECK(end(1) == std::pair(1, base::Offset{10}));
   CHECK(end(2) == std::pair(1, base::Offset{10}));
