@@ -14,8 +14,9 @@ constexpr std::uint64_t transfer_bytes_per_second_min = 64 * 1024;
 
 // The request buffer of a connection that has been quiet for so long is given back.
 constexpr std::chrono::seconds buffer_idle_max = 5s;
-// ... and a larger one at once: what the budget counts as free must be free.
-constexpr std::size_t buffer_kept_max = 4 << 20;
+// All of a shard that are kept so: a client that goes on need not wait for memory, and many that
+// have sent something large once do not hold it. Never more than requests may take.
+constexpr std::uint64_t buffers_kept_max = 64ull << 20;
 constexpr std::chrono::seconds sweep_interval = 1s;
 
 // A long poll ends at the latest after this, whatever the client asked for.

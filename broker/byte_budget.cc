@@ -38,6 +38,12 @@ asio::awaitable<ByteBudget::Share> ByteBudget::take(std::uint64_t bytes) {
   co_return Share(this, wanted);
 }
 
+ByteBudget::Share ByteBudget::try_take(std::uint64_t bytes) {
+  if (!waiting_.empty() || bytes > free_) return {};
+  free_ -= bytes;
+  return Share(this, bytes);
+}
+
 void ByteBudget::give_back(std::uint64_t bytes) {
   free_ += bytes;
   CHECK(free_ <= total_);

@@ -31,6 +31,8 @@ class ByteBudget {
       return *this;
     }
     ~Share() { release(); }
+    // Whether it holds any.
+    explicit operator bool() const { return budget_ != nullptr; }
     void release() {
       if (budget_ != nullptr) std::exchange(budget_, nullptr)->give_back(bytes_);
     }
@@ -44,6 +46,8 @@ class ByteBudget {
 
   // A request larger than the whole budget gets all of it, alone.
   boost::asio::awaitable<Share> take(std::uint64_t bytes);
+  // Nothing when they are not free, or others wait for some.
+  Share try_take(std::uint64_t bytes);
   std::uint64_t free_bytes() const { return free_; }
   std::size_t waiting() const { return waiting_.size(); }
 

@@ -163,6 +163,8 @@ constexpr std::array table = {
             "How long files stay on disk after their segment or topic was deleted."},
     Setting{"max.connections", Type::int32, "2147483647", 0, int_max, true,
             "Connections at one time; those beyond it are closed at once."},
+    Setting{"max.connections.per.ip", Type::int32, "2147483647", 0, int_max, true,
+            "Connections of one address at one time; those beyond it are closed at once."},
     Setting{"max.incremental.fetch.session.cache.slots", Type::int32, "1000", 0, int_max, false,
             "Consumers that may fetch with a session, which saves them from naming all partitions "
             "each time; others are served all the same."},

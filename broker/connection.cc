@@ -126,9 +126,14 @@ void Connection::sweep(base::Clock::time_point now) {
   if (now >= deadline_ || now >= send_deadline_) {
     close();
   } else if (state_ == State::waiting && capacity_ > 0 && now - last_request_ > buffer_idle_max) {
-    buffer_.reset();
-    capacity_ = 0;
+    drop_buffer();
   }
+}
+
+void Connection::drop_buffer() {
+  buffer_.reset();
+  capacity_ = 0;
+  kept_.release();
 }
 
 asio::awaitable<void> Connection::serve() {
@@ -171,6 +176,7 @@ asio::awaitable<bool> Connection::receive() {
   if (closing_) co_return false;
   enter(State::receiving, size_);
   if (capacity_ < size_) {
+    drop_buffer();
     buffer_ = std::make_unique_for_overwrite<std::byte[]>(size_);
     capacity_ = size_;
   }
@@ -231,10 +237,8 @@ asio::awaitable<bool> Connection::answer(Response response, Charges& charges) {
 
 void Connection::request_done() {
   share_.release();
-  if (capacity_ > buffer_kept_max) {
-    buffer_.reset();
-    capacity_ = 0;
-  }
+  if (!kept_) kept_ = shard_.kept_buffers().try_take(capacity_);
+  if (!kept_) drop_buffer();
 }
 
 void Connection::owe(Response response) {

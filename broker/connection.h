@@ -52,6 +52,7 @@ class Connection {
   boost::asio::awaitable<bool> pay_next();
   boost::asio::awaitable<void> until_owed_at_most(std::size_t count);
   void request_done();
+  void drop_buffer();
   Charges charges_for(const Request& request) const;
   boost::asio::awaitable<Response> run(Handler handler, Request request, Charges& charges);
   boost::asio::awaitable<std::chrono::milliseconds> charge(Charges& charges,
@@ -82,6 +83,7 @@ class Connection {
   std::size_t capacity_ = 0;
   std::size_t size_ = 0;  // of the request in the buffer
   ByteBudget::Share share_;
+  ByteBudget::Share kept_;  // of the buffer, between requests
 };
 
 }  // namespace broker

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -40,6 +41,15 @@ sigset_t block_stop_signals() {
   return signals;
 }
 
+// Connections and open segments are a descriptor each, and a login shell allows 1024.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    base::logger("server").warn("the limit of open files stays low: raise it with ulimit -n");
+}
+
 std::string ready_line(Broker& broker, std::chrono::milliseconds took) {
   std::string addresses;
   for (const Endpoint& one : broker.config().listeners()) {
@@ -73,6 +83,7 @@ int serve(const std::string& properties_file, const std::vector<std::string>& ov
   for (const std::string& one : config->warnings())
     base::logger("config").warn("{}: {}", properties_file, one);
 
+  raise_descriptor_limit();
   int code = 0;
   try {
     Broker broker(std::move(*config), storage::posix_file_system());

@@ -121,21 +121,35 @@ asio::awaitable<void> Server::accept_loop(Listener* listener) {
       co_await pause.async_wait(no_exceptions);
       continue;
     }
-    // It may have been changed meanwhile; the acceptors run on shard 0.
-    const auto connections_max =
-        static_cast<std::size_t>(broker_.catalog().snapshot()->config().integer("max.connections"));
-    if (count_.load(std::memory_order_relaxed) >= connections_max) {
-      of_shards_[0]->faults.report(listener->name, "there are max.connections connections already");
-      continue;  // the socket closes
-    }
+    const tcp::endpoint peer = socket.remote_endpoint(error);
+    if (error || !admit(*listener, peer)) continue;  // the socket closes
     next_shard_ = (next_shard_ + 1) % broker_.shard_count();
     count_.fetch_add(1, std::memory_order_relaxed);
     asio::co_spawn(shard->executor(), run_connection(shard, std::move(socket), listener->name),
-                   [this](std::exception_ptr failure) {
+                   [this, address = peer.address()](std::exception_ptr failure) {
                      log_failure("a connection", failure);
+                     addresses_.remove(address);
                      count_.fetch_sub(1, std::memory_order_relaxed);
                    });
   }
+}
+
+// The limits may have been changed meanwhile; the acceptors run on shard 0.
+bool Server::admit(const Listener& listener, const tcp::endpoint& peer) {
+  const SnapshotPtr catalog = broker_.catalog().snapshot();
+  const auto limit = [&](std::string_view name) {
+    return static_cast<std::size_t>(catalog->config().integer(name));
+  };
+  FaultLog& faults = of_shards_[0]->faults;
+  if (count_.load(std::memory_order_relaxed) >= limit("max.connections")) {
+    faults.report(listener.name, "there are max.connections connections already");
+    return false;
+  }
+  if (!addresses_.add(peer.address(), limit("max.connections.per.ip"))) {
+    faults.report(peer.address().to_string(), "has max.connections.per.ip connections already");
+    return false;
+  }
+  return true;
 }
 
 asio::awaitable<void> Server::run_connection(Shard* shard, Connection::Socket socket,

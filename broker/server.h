@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "broker/address_counts.h"
 #include "broker/connection.h"
 #include "broker/fault_log.h"
 
@@ -47,6 +48,8 @@ class Server {
   std::optional<std::string> bind(const std::string& name, const std::string& host,
                                   std::uint16_t port);
   boost::asio::awaitable<void> accept_loop(Listener* listener);
+  // Whether a new connection is within the limits; it is counted with its address then.
+  bool admit(const Listener& listener, const boost::asio::ip::tcp::endpoint& peer);
   boost::asio::awaitable<void> run_connection(Shard* shard, Connection::Socket socket,
                                               std::string listener);
   boost::asio::awaitable<void> sweep_loop(Shard* shard);
@@ -58,6 +61,7 @@ class Server {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<OfShard>> of_shards_;
   std::atomic<std::size_t> count_{0};
+  AddressCounts addresses_;
   std::atomic<std::size_t> loops_{0};  // accept and sweep loops that still run
   std::size_t next_shard_ = 0;         // shard 0
 };

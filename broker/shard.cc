@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <exception>
 #include <string>
 
+#include "broker/bounds.h"
 #include "broker/fetch_sessions.h"
 #include "broker/fetch_wait.h"
 #include "broker/partition.h"
@@ -37,6 +39,7 @@ void run_for_ever(boost::asio::io_context& io) {
 Shard::Shard(std::size_t index, std::uint64_t request_bytes_max)
     : index_(index),
       budget_(request_bytes_max),
+      kept_buffers_(std::min(request_bytes_max, buffers_kept_max)),
       io_work_(io_.get_executor()),
       disk_work_(disk_.get_executor()) {}
 

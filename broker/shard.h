@@ -63,6 +63,7 @@ class Shard {
   void set_catalog(SnapshotPtr snapshot) { catalog_ = std::move(snapshot); }
   // Bytes of requests that may be in memory at once.
   ByteBudget& budget() { return budget_; }
+  ByteBudget& kept_buffers() { return kept_buffers_; }
 
   // The sessions that this shard's connections began.
   FetchSessions& fetch_sessions() { return *fetch_sessions_; }
@@ -89,7 +90,7 @@ class Shard {
 
  private:
   std::size_t index_;
-  ByteBudget budget_;
+  ByteBudget budget_, kept_buffers_;
   SnapshotPtr catalog_ = std::make_shared<Snapshot>();
   std::unordered_map<base::TopicPartition, std::shared_ptr<Partition>> partitions_;
   std::unordered_set<std::shared_ptr<FetchWaiter>> sleepers_;

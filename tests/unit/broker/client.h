@@ -33,11 +33,15 @@ constexpr int socket_timeout_s = 20;
 
 class Socket {
  public:
-  explicit Socket(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  // `from`: the last byte of the address of this side, 127.0.0.1 and so on.
+  explicit Socket(std::uint16_t port, unsigned char from = 1)
+      : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
     timeval timeout{socket_timeout_s, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     sockaddr_in address{};
     address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + from);
+    REQUIRE(::bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     REQUIRE(::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);

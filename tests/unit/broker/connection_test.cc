@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 
+#include "broker/address_counts.h"
 #include "protocol/messages/metadata.gen.h"
 #include "protocol/messages/produce.gen.h"
 #include "tests/unit/broker/client.h"
@@ -259,6 +260,78 @@ TEST_CASE("connections beyond max.connections are closed, idle ones after their 
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   FAIL("no connection was let in again");
+}
+
+TEST_CASE("an address has max.connections.per.ip connections, others have theirs") {
+  Directory directory;
+  Running broker(directory, {"max.connections.per.ip=3"});
+  protocol::MetadataRequest asked;
+  asked.topics.reset();
+  const auto is_let_in = [&](Socket& socket) {
+    std::byte prefix[4];
+    return socket.send(encode_request(1, asked)) && socket.receive(prefix);
+  };
+  std::vector<std::unique_ptr<Socket>> all;
+  for (unsigned char from = 1; from <= 3; ++from)
+    for (int i = 0; i < 3; ++i) {
+      all.push_back(std::make_unique<Socket>(broker.port(), from));
+      CHECK(is_let_in(*all.back()));
+    }
+  Socket fourth(broker.port(), 2);
+  CHECK(fourth.is_closed_by_peer());
+  // A place that becomes free is given to the next, and the limit changes at run time.
+  all.erase(all.begin() + 3);
+  bool again = false;
+  for (int i = 0; i < 100 && !again; ++i) {
+    Socket next(broker.port(), 2);
+    again = is_let_in(next);
+    if (!again) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  CHECK(again);
+  const auto raised = [](const ConfigValues&) -> std::optional<ConfigValues> {
+    return ConfigValues{{"max.connections.per.ip", "5"}};
+  };
+  REQUIRE(broker.run([&] { return broker->catalog().alter_broker(false, raised); }).has_value());
+  Socket more(broker.port(), 1);
+  CHECK(is_let_in(more));
+}
+
+TEST_CASE("addresses are counted by client, whatever the family of the listener") {
+  AddressCounts counts;
+  const auto v4 = boost::asio::ip::make_address("10.0.0.1");
+  const auto mapped = boost::asio::ip::make_address("::ffff:10.0.0.1");
+  const auto v6 = boost::asio::ip::make_address("2001:db8::1");
+  CHECK_FALSE(counts.add(v4, 0));
+  CHECK(counts.addresses() == 0);
+  CHECK(counts.add(v4, 2));
+  CHECK(counts.add(mapped, 2));
+  CHECK_FALSE(counts.add(v4, 2));
+  CHECK(counts.add(v6, 1));
+  CHECK(counts.addresses() == 2);
+  counts.remove(v4);
+  CHECK(counts.add(mapped, 2));
+  counts.remove(mapped);
+  counts.remove(v4);
+  counts.remove(v6);
+  CHECK(counts.addresses() == 0);
+}
+
+TEST_CASE("requests are as large as socket.request.max.bytes, and no larger") {
+  Directory directory;
+  Running broker(directory, {"socket.request.max.bytes=2000"});
+  const auto of_size = [](std::size_t size) {
+    protocol::MetadataRequest asked;
+    asked.topics.emplace().emplace_back().name = "";
+    const std::size_t rest = encode_request(1, asked).size() - 4;
+    asked.topics->front().name = std::string(size - rest, 'n');
+    return encode_request(1, asked);
+  };
+  Client client(broker.port());
+  REQUIRE(client.socket().send(of_size(2000)));
+  CHECK(!client.receive().empty());
+  client.socket().send(of_size(2001));
+  CHECK(client.receive().empty());
+  CHECK(still_serves(broker.port()));
 }
 
 TEST_CASE("a stop does not wait for long polls and idle clients") {
