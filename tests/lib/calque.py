@@ -21,7 +21,9 @@ class Calque:
         os.makedirs(folder, exist_ok=True)
         lines = {"node.id": 1, "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
                  "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
-                 "log.dirs": self.data}
+                 "log.dirs": self.data,
+                 # Many records of the tests are as old as 1970.
+                 "log.initial.task.delay.ms": 3600000}
         lines.update(settings or {})
         self.properties = os.path.join(folder, "server.properties")
         with open(self.properties, "w") as f:

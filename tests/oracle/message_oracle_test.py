@@ -5,6 +5,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), HERE]
+import check_api_versions  # noqa: E402
 import check_vectors  # noqa: E402
 import compare_schemas  # noqa: E402
 from lib import suite  # noqa: E402
@@ -15,6 +16,10 @@ def messages(s):
     def schemas():
         found = compare_schemas.compare_all(compare_schemas.default_jar())
         suite.equal("differences", found, [])
+
+    @s.test("Kafka still lists the APIs and versions that are committed")
+    def versions():
+        suite.equal("versions", check_api_versions.make(), check_api_versions.committed())
 
     @s.test("Kafka still writes the vectors that are committed")
     def vectors():

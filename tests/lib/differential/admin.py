@@ -54,9 +54,10 @@ def create(b, *topics, version=7, validate_only=False):
             b.names[topic["topicId"]] = f"id of {topic['name']}"
     b.note(f"CreateTopics v{version}", shaped(answer))
     if not validate_only:
+        counts = {t["name"]: max(1, len(t["assignments"]) or t["numPartitions"]) for t in topics}
         for topic in answer["topics"]:
             if topic["errorCode"] == 0:
-                b.await_leaders(topic["name"], max(1, topic.get("numPartitions", 1)))
+                b.await_leaders(topic["name"], counts[topic["name"]])
     return answer
 
 

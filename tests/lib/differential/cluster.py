@@ -1,4 +1,6 @@
 """What a single node says of the cluster, its directories, producers, leaders, and of quotas."""
+import time
+
 from lib.differential.admin import ask, shaped, until
 from lib.differential.compare import Case
 from lib.differential.fetch import fill
@@ -9,7 +11,7 @@ def describe_cluster(b):
     for version in range(3):
         for operations in (False, True):
             body = {"includeClusterAuthorizedOperations": operations}
-            for endpoint in (1, 2) if version >= 1 else (None,):
+            for endpoint in (1, 2, 0, 3, -1) if version >= 1 else (None,):
                 if endpoint:
                     body["endpointType"] = endpoint
                 if version >= 2:
@@ -50,13 +52,21 @@ def reassignments(b):
         move(version, ("k-r", [(0, [2]), (1, [])]))
         move(version, ("k-r", [(0, [1, 1]), (1, [1, 2])]))
         move(version, ("k-r", [(0, [-1])]))
+        move(version, ("k-r", []))
+        move(version)
+        move(version, ("k bad", [(0, [1])]), ("", [(0, [1])]))
+        move(version, ("k-r", [(-1, [1]), (0, [1]), (1, [1])]))
+        move(version, ("k-r", [(0, None), (1, None)]))
+        move(version, ("k-r", [(0, [2, 1])]))
     ask(b, "AlterPartitionReassignments", 1, {
         "timeoutMs": 5000, "allowReplicationFactorChange": False,
         "topics": [{"name": "k-r", "partitions": [{"partitionIndex": 0, "replicas": [1]}]}]})
     ask(b, "ListPartitionReassignments", 0, {"timeoutMs": 5000, "topics": None})
-    ask(b, "ListPartitionReassignments", 0, {"timeoutMs": 5000, "topics": [
-        {"name": "k-r", "partitionIndexes": [0, 8]},
-        {"name": "k-nowhere", "partitionIndexes": [0]}]})
+    for name in ("k-r", "k-nowhere", "k bad", ""):
+        for partitions in ([], [0], [0, 8], [-1], [0, 0]):
+            ask(b, "ListPartitionReassignments", 0, {"timeoutMs": 5000, "topics": [
+                {"name": "k-r", "partitionIndexes": [1]},
+                {"name": name, "partitionIndexes": partitions}]})
 
 
 def log_dirs(b):
@@ -80,19 +90,31 @@ def log_dirs(b):
         look(version, [])
         look(version, None)
     for version in (1, 2):
-        for target in (path, "/nowhere", path + "/", "."):
-            ask(b, "AlterReplicaLogDirs", version, {"dirs": [{"path": target, "topics": [
-                {"name": "k-l", "partitions": [0, 7]}, {"name": "k-nowhere", "partitions": [0]}]}]})
+        def move(*directories):
+            ask(b, "AlterReplicaLogDirs", version, {"dirs": [
+                {"path": path, "topics": [{"name": t, "partitions": p} for t, p in topics]}
+                for path, topics in directories]})
+        for target in (path, "/nowhere", path + "/", ".", ""):
+            move((target, [("k-l", [0, 7]), ("k-nowhere", [0])]))
+            move((target, [("k-l", [0, 1])]))
+        move((path, []), ("/nowhere", []))
+        move((path, [("k-l", [])]))
+        move((path, [("k-l", [0])]), ("/nowhere", [("k-l", [1])]))
+        move()
 
 
 def producers(b):
     b.topic("k-p", 2)
     fill(b, "k-p", 1, batch((1, None, b"v")))
-    pid = b.ask("InitProducerId", 4, {"transactionalId": None, "transactionTimeoutMs": 1000,
-                                      "producerId": -1, "producerEpoch": -1})["producerId"]
+    fresh = {"transactionalId": None, "transactionTimeoutMs": 1000, "producerId": -1,
+             "producerEpoch": -1}
+    # A Kafka that has just started still fetches its first ids.
+    pid = until(b, lambda: b.ask("InitProducerId", 4, fresh),
+                lambda a: a["errorCode"] == 0)["producerId"]
     b.rename(pid, "the producer")
+    now = int(time.time() * 1000)
     for sequence in (0, 1):
-        fill(b, "k-p", 0, batch((1000, None, b"v"), producer_id=pid, producer_epoch=0,
+        fill(b, "k-p", 0, batch((now, None, b"v"), producer_id=pid, producer_epoch=0,
                                 base_sequence=sequence))
 
     def look(*topics):
@@ -106,6 +128,22 @@ def producers(b):
     look(("k-p", [0, 1, 7]), ("k-nowhere", [0]), ("k bad", [0]))
     look(("k-p", []))
     look()
+    for partition in range(-1, 4):
+        look(("k-p", [partition]))
+        look(("k-nowhere", [partition]))
+    look(("k-p", [0]), ("k-p", [1]))
+    look(("", [0]), ("k" * 250, [0]), (".", [0]))
+    fill(b, "k-p", 1, batch((now, None, b"v"), producer_id=pid, producer_epoch=0, base_sequence=7))
+    look(("k-p", [0, 1]))
+    fill(b, "k-p", 0, batch((now, None, b"v"), producer_id=pid, producer_epoch=3, base_sequence=0))
+    look(("k-p", [0, 1]))
+    fill(b, "k-p", 0, batch(*[(now, None, b"v")] * 3, producer_id=pid, producer_epoch=3,
+                            base_sequence=1))
+    look(("k-p", [0]))
+    b.topic("k-p2")
+    look(("k-p2", [0]), ("k-p", [0, 1]))
+    fill(b, "k-p2", 0, batch((now, None, b"v")))
+    look(("k-p2", [0]))
 
 
 def quorum(b):
@@ -123,6 +161,12 @@ def quorum(b):
                 node["listeners"] = len(node["listeners"])
             b.note(f"DescribeQuorum v{version}", shaped(answer))
         ask(b, "DescribeQuorum", version, {"topics": []})
+        for topics in ([("__cluster_metadata", [])], [("k-nowhere", [])],
+                       [("__cluster_metadata", [0]), ("k-nowhere", [0])],
+                       [("__cluster_metadata", [0, 1])], [("__cluster_metadata", [-1])]):
+            ask(b, "DescribeQuorum", version, {"topics": [
+                {"topicName": t, "partitions": [{"partitionIndex": p} for p in parts]}
+                for t, parts in topics]})
 
 
 def features(b):
@@ -135,6 +179,9 @@ def features(b):
         update(version, ("no.such", 1))
         update(version, ("no.such", 1), ("no.such.either", 3))
         update(version, ("", 1))
+        update(version, ("no.such", 0))
+        update(version, ("no.such", -1))
+        update(version, ("no.such", 1), ("no.such", 2))
 
 
 def entity(*parts):
@@ -169,7 +216,9 @@ def quotas(b):
     for one in bad:
         alter_quotas(b, one)
     alter_quotas(b, *bad)
-    alter_quotas(b, ([U], [("producer_byte_rate", 1.0)]), ([U], [("producer_byte_rate", 2.0)]))
+    # Kafka answers both with an error and takes the first all the same; we do not.
+    alter_quotas(b, ([U], [("producer_byte_rate", 1.0)]), ([U], [("producer_byte_rate", 2.0)]),
+                 dry=True)
     alter_quotas(b, ([("user", "u10")], []), ([("user", "u11")], [("producer_byte_rate", None)]))
     alter_quotas(b, ([("user", "u12")], [("producer_byte_rate", 1.0)]), version=0, dry=True)
     alter_quotas(b, ([("user", "u12")], [("no.such", 1.0)]), dry=True)

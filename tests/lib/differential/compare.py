@@ -1,4 +1,7 @@
 """Sends the same requests to a real Kafka and to us, and says where the answers part."""
+import collections
+import re
+
 from lib.differential.broker import Broker
 
 
@@ -35,6 +38,7 @@ class Pair:
     def __init__(self, kafka_address, our_address, codec):
         self.kafka = Broker("Kafka", kafka_address, codec)
         self.ours = Broker("Calque", our_address, codec)
+        self.counts = collections.Counter()  # Answers that were compared, by API.
 
     def close(self):
         self.kafka.close()
@@ -60,4 +64,6 @@ class Pair:
         found += [f"allowed but not seen: a difference in {where}" for where in sorted(unused)]
         if found:
             raise AssertionError("\n".join(found))
+        named = (re.match(r"(\w+) v\d+$", what) for what, _ in real)
+        self.counts.update(match[1] for match in named if match)
         return len(real)

@@ -64,13 +64,15 @@ SHARED = ["auto.create.topics.enable", "broker.rack", "compression.type",
           "log.cleanup.policy", "log.flush.offset.checkpoint.interval.ms",
           "log.index.interval.bytes", "log.index.size.max.bytes",
           "log.message.timestamp.after.max.ms", "log.message.timestamp.before.max.ms",
-          "log.message.timestamp.type", "log.retention.bytes", "log.retention.check.interval.ms",
-          "log.retention.hours", "log.retention.minutes", "log.retention.ms",
-          "log.roll.hours", "log.roll.jitter.hours", "log.roll.jitter.ms", "log.roll.ms",
+          "log.message.timestamp.type", "log.retention.bytes",
+          "log.retention.check.interval.ms", "log.retention.hours",
+          "log.retention.minutes", "log.retention.ms", "log.roll.hours",
+          "log.roll.jitter.hours", "log.roll.jitter.ms", "log.roll.ms",
           "log.segment.bytes", "log.segment.delete.delay.ms", "max.connections",
-          "max.request.partition.size.limit", "message.max.bytes", "node.id", "num.partitions",
-          "producer.id.expiration.ms", "queued.max.request.bytes", "quota.window.num",
-          "quota.window.size.seconds", "socket.listen.backlog.size", "socket.request.max.bytes"]
+          "max.connections.per.ip", "max.request.partition.size.limit",
+          "message.max.bytes", "node.id", "num.partitions", "producer.id.expiration.ms",
+          "queued.max.request.bytes", "quota.window.num", "quota.window.size.seconds",
+          "socket.listen.backlog.size", "socket.request.max.bytes"]
 
 
 def describe_brokers(b):
@@ -130,11 +132,14 @@ def replace_topics(b):
     replace(b, (TOPIC, "c-r", [("no.such", "1")]), (TOPIC, "c-nowhere", []),
             (TOPIC, "c-s", [("retention.ms", None)]))
     replace(b, (TOPIC, "c-r", [("retention.ms", "x")]), (TOPIC, "c bad", []), (TOPIC, "", []))
-    replace(b, (TOPIC, "c-s", []), (TOPIC, "c-s", []))
     replace(b, (TOPIC, "c-r", []), (TOPIC, "c-s", []))
     settle(b, TOPIC, "c-r", {"segment.ms": ("604800000", 5)})
     for kind in (0, 3, LOGGER, 99):
         replace(b, (kind, "1", [("a", "b")]))
+    for version in range(3):
+        replace(b, (TOPIC, "c-r", [("cleanup.policy", "compactt")]), version=version)
+        replace(b, (TOPIC, "c-nowhere", [("retention.ms", "1")]), version=version, dry=True)
+        replace(b, version=version)
 
 
 def alter_brokers(b):
@@ -190,7 +195,8 @@ def loggers(b):
 def list_resources(b):
     ask(b, "ListConfigResources", 0, {})
     for kinds in ([BROKER, LOGGER], [METRICS], [GROUP], [BROKER, BROKER], [3], [0], [-1],
-                  [BROKER, 99]):
+                  [BROKER, 99], [LOGGER], [METRICS, GROUP], [GROUP, BROKER, LOGGER], [1], [127],
+                  [-128], [BROKER], [LOGGER, LOGGER], [0, 1], [METRICS, METRICS], [3, GROUP]):
         ask(b, "ListConfigResources", 1, {"resourceTypes": kinds})
     b.topic("c-listed")
     for kinds in ([TOPIC], []):

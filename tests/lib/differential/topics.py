@@ -91,6 +91,7 @@ def delete_topics(b):
     for version in range(1, 6):
         delete(version, f"t-d{version}", "t-nowhere")
         delete(version, f"t-d{version}")
+        delete(version, "t-nowhere", "t-nowhere")
     delete(5, "t bad", "", "t-d6", "t-d6")
     delete(5)
     ids = {name: topic_id for topic_id, name in b.names.items()}
@@ -113,6 +114,7 @@ def create_partitions(b):
     for version in range(4):
         more(("t-p", version + 2, None), version=version)
         more(("t-p", version + 2, None), version=version)
+        more(("t-q", 0, [[1]]), ("t bad", 5, None), version=version)
     more(("t-p", 50, None), dry=True)
     more(("t-q", 1, None), ("t-x", 0, None), ("t-y", -1, None), ("t-nowhere", 3, None))
     more(("t-q", 3, [[1], [1]]), ("t-x", 3, [[1]]), ("t-y", 2, [[2]]), ("t-z", 2, [[]]))
@@ -134,6 +136,10 @@ def delete_records(b):
             for n, parts in topics], "timeoutMs": 10000})
     for version in range(3):
         delete(version, ("t-r", [(0, version + 1), (1, 0), (7, 0)]), ("t-nowhere", [(0, 0)]))
+        delete(version, ("t-r", [(0, 0)]), ("t bad", [(0, 0)]))
+        delete(version, ("t-r", [(0, -3), (-1, 0)]))
+        delete(version, ("t-nowhere", []), ("t-nowhere2", [(0, -1)]))
+        delete(version, ("t-r", [(2, 0)]), ("", [(0, 0)]))
     delete(2, ("t-r", [(0, 1), (1, 1), (2, 0)]))
     delete(2, ("t-r", [(0, 6)]), )
     delete(2, ("t-r", [(0, -2), (1, 1 << 62), (2, 1)]))
@@ -192,7 +198,9 @@ def metadata(b):
         if version > 0:
             look(version, None)
             look(version, [])
-        look(version, ["t-m2", "t-m", "t-nowhere", "t bad", "", "x" * 250])
+        # Before version 4 asking for it would make it.
+        absent = ["t-nowhere"] if version >= 4 else []
+        look(version, ["t-m2", "t-m", "t bad", "", "x" * 250] + absent)
         look(version, ["t-m", "t-m"])
     look(9, ["__consumer_offsets", "__transaction_state", "__cluster_metadata"])
     look(9, ["t-m"], includeTopicAuthorizedOperations=False,

@@ -2,6 +2,7 @@
 #include "broker/mirror_target.h"
 
 #include "broker/producer_ids.h"
+#include "broker/topic_config.h"
 #include "protocol/error_code.h"
 #include "protocol/messages/fetch.gen.h"
 #include "protocol/messages/produce.gen.h"
@@ -104,6 +105,39 @@ TEST_CASE("a mirrored topic takes the source's batches as they are and refuses c
   const base::Buffer second = source_batch(4, 6, "b");
   expected.insert(expected.end(), second.begin(), second.end());
   CHECK(protocol::same(fetched.records.bytes, expected));
+}
+
+TEST_CASE("B21: max.message.bytes is for producers, a copy takes what its source has") {
+  Directory directory;
+  const base::TopicPartition id = {id_of(1), 0};
+  const auto end_after = [&](Running& broker, base::Offset offset) {
+    return with_partition(
+        broker, id,
+        [offset](mirror::TargetPartition& partition) -> Task<base::Result<mirror::LogPosition>> {
+          partition.refuse_writes("dr");
+          co_await partition.bump_epoch(7);
+          const base::Buffer large = source_batch(offset, 5, std::string(900'000, 'x'));
+          CHECK(partition.append(large).has_value());
+          co_return co_await partition.flush();
+        });
+  };
+  const auto lowered = [](const auto&) -> std::optional<TopicConfigs> {
+    return TopicConfigs{{"max.message.bytes", "1000"}};
+  };
+  {
+    Running broker(directory);
+    auto& target = broker->mirror_target();
+    const auto attached =
+        broker.run([&] { return target.attach_topic("dr", "events", id_of(1), 1); });
+    REQUIRE(attached.has_value());
+    const auto altered =
+        broker.run([&] { return broker->catalog().alter_topic("events", lowered); });
+    REQUIRE(altered.has_value());
+    CHECK(end_after(broker, 0)->log_end == 1);
+  }
+  // Recovery takes it as well.
+  Running broker(directory);
+  CHECK(end_after(broker, 1)->log_end == 2);
 }
 
 TEST_CASE("after the hand-over clients write, and a restart asks the mirror again") {

@@ -1,0 +1,17 @@
+"""All cases, and of which APIs a suite compares enough. Whoever serves another API adds it here."""
+from lib.differential import (cluster, configs, epochs, fetch, list_offsets, produce, topics,
+                              versions)
+
+PRODUCE_FETCH = produce.CASES + fetch.CASES + list_offsets.CASES + epochs.CASES
+PRODUCE_FETCH_APIS = ("Produce", "Fetch", "ListOffsets", "InitProducerId", "OffsetForLeaderEpoch")
+
+ADMINISTRATION = versions.CASES + topics.CASES + configs.CASES + cluster.CASES
+ADMINISTRATION_APIS = (
+    "ApiVersions", "Metadata", "CreateTopics", "DeleteTopics", "CreatePartitions", "DeleteRecords",
+    "DescribeTopicPartitions", "DescribeConfigs", "AlterConfigs", "IncrementalAlterConfigs",
+    "ListConfigResources", "DescribeCluster", "DescribeLogDirs", "AlterReplicaLogDirs",
+    "DescribeProducers", "ElectLeaders", "AlterPartitionReassignments",
+    "ListPartitionReassignments", "DescribeQuorum", "UpdateFeatures", "DescribeClientQuotas",
+    "AlterClientQuotas")
+
+COMPARED = PRODUCE_FETCH_APIS + ADMINISTRATION_APIS
