@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tests of the tests' own Python code that need no broker."""
+import collections
 import contextlib
 import io
 import socket
@@ -78,6 +79,7 @@ class Comparison(unittest.TestCase):
     def run_case(self, real, ours, allowed=()):
         pair = object.__new__(compare.Pair)
         pair.kafka, pair.ours = self.Side(*real), self.Side(*ours)
+        pair.counts = collections.Counter()
         return pair.run(compare.Case("case", lambda b: b.log.extend(b.answers), allowed))
 
     def test_equal_answers_pass_and_others_do_not(self):
