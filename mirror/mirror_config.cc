@@ -85,7 +85,7 @@ std::string cluster_id(MirrorConfig& config, const std::string& text) {
 }
 
 template <auto Member>
-std::string patterns(MirrorConfig& config, const std::string& text) {
+std::string pattern_list(MirrorConfig& config, const std::string& text) {
   config.*Member = split_list(text);
   return {};
 }
@@ -122,8 +122,8 @@ struct Setting {
 constexpr std::array<Setting, 31> mirror_settings{{
     {config_key::bootstrap_servers, bootstrap},
     {config_key::source_cluster_id, cluster_id},
-    {config_key::topics_include, patterns<&MirrorConfig::include>},
-    {config_key::topics_exclude, patterns<&MirrorConfig::exclude>},
+    {config_key::topics_include, pattern_list<&MirrorConfig::include>},
+    {config_key::topics_exclude, pattern_list<&MirrorConfig::exclude>},
     {config_key::topics_discovery, boolean<&MirrorConfig::discovery>},
     {"request.timeout.ms", milliseconds<&MirrorConfig::request_timeout, 1>},
     {"socket.connection.setup.timeout.ms", milliseconds<&MirrorConfig::connect_timeout, 1>},
@@ -140,8 +140,8 @@ constexpr std::array<Setting, 31> mirror_settings{{
     {"support.unclean.leader.election", boolean<&MirrorConfig::support_unclean_leader_election>},
     {"unclean.leader.election.enable", boolean<&MirrorConfig::support_unclean_leader_election>},
     {"on.source.trimmed", on_trimmed},
-    {config_key::groups_include, patterns<&MirrorConfig::group_include>},
-    {config_key::groups_exclude, patterns<&MirrorConfig::group_exclude>},
+    {config_key::groups_include, pattern_list<&MirrorConfig::group_include>},
+    {config_key::groups_exclude, pattern_list<&MirrorConfig::group_exclude>},
     {"groups.stop.timeout.ms", group_stop_timeout},
     {"acls.include", kept},
     {"topic.properties.exclude", kept},

@@ -20,7 +20,7 @@ std::optional<std::string> text_or_nothing(const std::string& text) {
 }
 
 template <class T>
-std::optional<T> whole_number(std::string_view text) {
+std::optional<T> number_in(std::string_view text) {
   T value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -40,7 +40,7 @@ std::optional<int> zone_minutes(std::string_view text) {
   if (text[0] != '+' && text[0] != '-') return std::nullopt;
   std::string digits(text.substr(1));
   if (digits.size() == 5 && digits[2] == ':') digits.erase(2, 1);
-  const auto number = whole_number<int>(digits);
+  const auto number = number_in<int>(digits);
   if (digits.size() != 4 || !number || *number < 0) return std::nullopt;
   const int minutes = *number / 100 * 60 + *number % 100;
   return text[0] == '-' ? -minutes : minutes;
@@ -161,7 +161,7 @@ TopicScope parse_scope(std::string_view text) {
   std::string_view list = text.substr(colon + 1);
   while (true) {
     const std::size_t comma = list.find(',');
-    const auto partition = whole_number<std::int32_t>(list.substr(0, comma));
+    const auto partition = number_in<std::int32_t>(list.substr(0, comma));
     if (!partition || *partition < 0) throw refuse();
     scope.partitions.push_back(*partition);
     if (comma == std::string_view::npos) return scope;
@@ -170,7 +170,7 @@ TopicScope parse_scope(std::string_view text) {
 }
 
 std::int64_t parse_datetime(const std::string& text) {
-  if (const auto plain = whole_number<std::int64_t>(text)) {
+  if (const auto plain = number_in<std::int64_t>(text)) {
     if (*plain < 0) no_datetime(text);
     return *plain;
   }
@@ -185,7 +185,7 @@ std::int64_t parse_datetime(const std::string& text) {
     std::string digits(rest.substr(1, end - 1));
     if (digits.empty()) no_datetime(text);
     digits.resize(3, '0');
-    fraction_ms = *whole_number<std::int64_t>(digits);
+    fraction_ms = *number_in<std::int64_t>(digits);
     rest = rest.substr(end);
   }
   const auto zone = zone_minutes(rest);
