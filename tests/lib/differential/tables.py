@@ -14,4 +14,9 @@ ADMINISTRATION_APIS = (
     "ListPartitionReassignments", "DescribeQuorum", "UpdateFeatures", "DescribeClientQuotas",
     "AlterClientQuotas")
 
-COMPARED = PRODUCE_FETCH_APIS + ADMINISTRATION_APIS
+# By interop/groups_test.py and consumer_groups_test.py, which have Kafkas with other settings.
+GROUP_APIS = ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat",
+              "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "DeleteGroups",
+              "OffsetDelete", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
+
+COMPARED = PRODUCE_FETCH_APIS + ADMINISTRATION_APIS + GROUP_APIS
