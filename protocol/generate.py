@@ -346,6 +346,8 @@ def body(f, value, name, message):
                "io.blob(e)" if f.element == "bytes" else "io.num(e)")
         return f"io.array({value}{null}, {least(f, name)}, [&](auto& e) {{ {one}; }});"
     if f.is_struct:
+        if f.nullable and f.tag >= 0:
+            return f"tagged_struct(io, {value}, [&](auto&& e) {{ layout(io, e, v); }});"
         if f.nullable:
             return f"io.nullable({value}{null}, [&](auto&& e) {{ layout(io, e, v); }});"
         return f"layout(io, {value}, v);"
@@ -409,11 +411,19 @@ def header(message):
     return "\n".join(out + ["}  // namespace protocol", ""])
 
 
+def has_tagged_struct(fields):
+    return any((f.is_struct and not f.is_array and f.nullable and f.tag >= 0)
+               or has_tagged_struct(f.children) for f in fields)
+
+
 def source(message, header_path):
     include = f"protocol/messages/{header_path.rsplit('/', 1)[-1]}"
     out = [f"// Made by protocol/generate.py from {message.path.rsplit('/', 1)[-1]}. Do not edit.",
            f'#include "{include}"', "", "#include <type_traits>", "",
-           '#include "protocol/base/check.h"', "", "namespace protocol {", "namespace {", ""]
+           '#include "protocol/base/check.h"']
+    if any(has_tagged_struct(fields) for fields in message.sections.values()):
+        out.append('#include "protocol/tagged_struct.h"')
+    out += ["", "namespace protocol {", "namespace {", ""]
     ends = []
     # Bytes after a request are no fault: Kafka does not look at them, and librdkafka's request for
     # the metadata of all topics has three.
