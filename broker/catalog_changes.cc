@@ -78,6 +78,9 @@ Change<TopicPtr> Catalog::attach_topic(std::string mirror, std::string name, bas
         wanted.id = id;
       wanted.partitions = partitions;
       wanted.mirror = mirror;
+      // How long the source keeps its records is not known here: after a failover nothing may go by
+      // itself that was copied.
+      wanted.configs = {{"retention.ms", "-1"}};
       co_return co_await create_locked(std::move(wanted));
     }
     if (!topic->mirror.empty() && topic->mirror != mirror) co_return BrokerErrc::topic_exists;

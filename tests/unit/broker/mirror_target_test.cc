@@ -62,6 +62,8 @@ TEST_CASE("a mirrored topic takes the source's batches as they are and refuses c
   REQUIRE(attached.has_value());
   CHECK(attached->id == id_of(1));
   CHECK(attached->leader_epochs.size() == 2);
+  // Nothing of the copy goes by itself after a failover.
+  CHECK(broker->catalog().snapshot()->find("events")->configs.at("retention.ms") == "-1");
   std::string message;
   CHECK(produce_error(broker.port(), "events", &message) ==
         static_cast<std::int16_t>(protocol::ErrorCode::policy_violation));
