@@ -47,7 +47,7 @@ class JoinOfClassic {
     if (error == ErrorCode::none) return std::move(out_);
     ClassicJoinOutcome refused;
     refused.error = error;
-    refused.member_id = error == ErrorCode::member_id_required ? id_ : join_.member_id;
+    if (error == ErrorCode::member_id_required) refused.member_id = id_;
     return refused;
   }
 

@@ -5,7 +5,8 @@ from lib.differential.codec import ZERO_ID
 from lib.differential.compare import Case
 
 SENTENCES = {"errorMessage"}
-UNORDERED = {"topics", "partitions", "members", "groups", "results", "coordinators"}
+UNORDERED = {"topics", "partitions", "members", "groups", "results", "coordinators",
+             "topicPartitions"}
 # Both brokers run with these: a rebalance shall not take seconds.
 SETTINGS = {"group.initial.rebalance.delay.ms": 500, "group.max.size": 3,
             "offsets.topic.num.partitions": 3, "offset.metadata.max.bytes": 100}
