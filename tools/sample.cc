@@ -107,7 +107,13 @@ ExitCode produce(const Arguments& arguments, Output& output) {
   if (partitions.empty()) {
     if (wanted == 0) no_topic(topic, "--create-partitions N makes it");
     create_topic(cluster.any(), topic, static_cast<std::int32_t>(wanted), {});
-    partitions = partitions_of(cluster, topic);
+    // A Kafka answers before all that it says of a topic can be asked.
+    constexpr int looks_max = 100, look_pause_ms = 100;
+    for (int look = 0; look < looks_max; ++look) {
+      partitions = partitions_of(cluster, topic);
+      if (partitions.size() >= static_cast<std::size_t>(wanted)) break;
+      sleep_ms(look_pause_ms);
+    }
     if (partitions.empty()) no_topic(topic, "it was created and is not there; try again");
   }
   Producer producer(cluster, topic);
