@@ -43,8 +43,12 @@ ApiVersionsResponse::ApiKey entry(const protocol::ApiInfo& api) {
   return key;
 }
 
-void tell_features(ApiVersionsResponse& message) {
-  message.supported_features.push_back({"group.version", 0, 1});
+// Java clients before 3.9 cannot read a range that begins with 0, and ask in versions below 4.
+constexpr std::int16_t features_from_zero_since = 4;
+
+void tell_features(ApiVersionsResponse& message, std::int16_t version) {
+  if (version >= features_from_zero_since)
+    message.supported_features.push_back({"group.version", 0, 1});
   message.finalized_features.push_back({"group.version", 1, 1});
   message.finalized_features_epoch = 0;  // they never change
 }
@@ -82,7 +86,7 @@ Task<Response> api_versions(Broker& broker, Shard&, Request request) {
   if (message.error_code == 0) {
     request.connection.software_name = asked->client_software_name;
     request.connection.software_version = asked->client_software_version;
-    tell_features(message);
+    tell_features(message, request.version());
     const bool ours = request.version() >= 3 && asked->client_software_name == own_software_name;
     for (const Served& one : served_apis())
       if (one.advertised || ours) message.api_keys.push_back(entry(*protocol::find_api(one.key)));
