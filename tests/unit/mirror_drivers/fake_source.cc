@@ -124,25 +124,28 @@ boost::asio::awaitable<void> FakeSource::accept_loop(std::shared_ptr<tcp::accept
 }
 
 boost::asio::awaitable<void> FakeSource::serve(std::shared_ptr<Connection> connection) {
+  // stop() has closed it, and this object may be gone.
+  const auto stopped = [&socket = connection->socket] { return !socket.is_open(); };
   for (;;) {
     base::Buffer prefix(4);
     auto [e1, n1] = co_await boost::asio::async_read(
         connection->socket, boost::asio::buffer(prefix.data(), 4), nothrow);
-    if (e1) break;
+    if (e1 || stopped()) break;
     kept.emplace_back(static_cast<std::size_t>(protocol::load_be<std::int32_t>(prefix.data())));
     base::Buffer& request = kept.back();
     auto [e2, n2] = co_await boost::asio::async_read(
         connection->socket, boost::asio::buffer(request.data(), request.size()), nothrow);
-    if (e2) break;
+    if (e2 || stopped()) break;
     if (mute) continue;
     base::Buffer out(4);
-    if (!co_await answer(*connection, request, out)) break;
+    if (!co_await answer(*connection, request, out) || stopped()) break;
     protocol::store_be<std::int32_t>(out.data(), static_cast<std::int32_t>(out.size() - 4));
     if (on_bytes) on_bytes(out);
     auto [e3, n3] = co_await boost::asio::async_write(
         connection->socket, boost::asio::buffer(out.data(), out.size()), nothrow);
-    if (e3) break;
+    if (e3 || stopped()) break;
   }
+  if (stopped()) co_return;
   connection->close();
   open_.erase(connection);
 }
