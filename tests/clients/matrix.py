@@ -13,12 +13,12 @@ ALL = BASE | TOPICS | {"partitions"}
 class Client:
     """Which steps a client can do follows from its library, never from the broker."""
 
-    def __init__(self, name, language, library, version, command, *, can=ALL, codecs=CODECS,
+    def __init__(self, name, language, package, version, command, *, can=ALL, codecs=CODECS,
                  reads=CODECS, idempotent=True, judge="librdkafka", unknown_topic=(),
                  out_of_range=(), describe_topics_needs=(), groups_only=False,
                  tells_offsets=True, fields_kept=4, null_header=None, empty_is_null=False,
                  settle_ms=0, lz4_waits_for=None, configs_refused=False, notes=""):
-        self.name, self.language, self.library = name, language, library
+        self.name, self.language, self.package = name, language, package
         self.version, self.make_command = version, command
         self.can, self.codecs, self.reads, self.idempotent = can, codecs, reads, idempotent
         self.judge, self.unknown_topic, self.out_of_range = judge, unknown_topic, out_of_range

@@ -32,7 +32,7 @@ def rows(matrix):
                              "Notes"]) + " |"
     yield "|---|---|---|---|" + "---|" * (len(COLUMNS) + 1)
     for c in matrix.clients:
-        cells = [f"{c.library}", c.language, c.version, produces(c, matrix.results)]
+        cells = [c.package, c.language, c.version, produces(c, matrix.results)]
         cells += [short(matrix.results[c.name, aspect]) for aspect in COLUMNS]
         yield "| " + " | ".join([*cells, c.notes]) + " |"
     yield ""
