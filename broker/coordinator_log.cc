@@ -9,12 +9,10 @@
 #include "protocol/record.h"
 
 namespace broker {
-namespace {
 
-// Applies the records of whole batches; answers the offset after the last.
-base::Result<base::Offset> apply_records(base::Bytes bytes, base::Offset from,
-                                         const CoordinatorLog::Apply& apply) {
-  protocol::BatchIterator it(bytes, protocol::CrcCheck::yes);
+base::Result<base::Offset> apply_records(base::Bytes batches, base::Offset from,
+                                         const ApplyRecord& apply) {
+  protocol::BatchIterator it(batches, protocol::CrcCheck::yes);
   base::Offset next = from;
   while (it.next()) {
     next = it.info().next_offset();
@@ -29,9 +27,7 @@ base::Result<base::Offset> apply_records(base::Bytes bytes, base::Offset from,
   return next;
 }
 
-}  // namespace
-
-boost::asio::awaitable<base::Result<void>> CoordinatorLog::replay(Apply apply) {
+boost::asio::awaitable<base::Result<void>> CoordinatorLog::replay(ApplyRecord apply) {
   base::Offset offset = partition_->log_start();
   for (;;) {
     ReadRequest request;

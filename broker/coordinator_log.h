@@ -17,6 +17,13 @@ namespace broker {
 
 class Shard;
 
+// What is done with each record of an internal topic that has a key.
+using ApplyRecord = std::function<void(base::Bytes key, std::optional<base::Bytes> value)>;
+// Gives the records of whole batches from offset `from` on to `apply`; answers the offset after the
+// last batch.
+base::Result<base::Offset> apply_records(base::Bytes batches, base::Offset from,
+                                         const ApplyRecord& apply);
+
 class CoordinatorLog {
  public:
   CoordinatorLog(Shard& home, std::shared_ptr<Partition> partition)
@@ -28,8 +35,7 @@ class CoordinatorLog {
   bool empty() const { return partition_->log_start() == partition_->log_end(); }
 
   // Gives every record there is to `apply`, in order. Others have their turn meanwhile.
-  using Apply = std::function<void(base::Bytes key, std::optional<base::Bytes> value)>;
-  boost::asio::awaitable<base::Result<void>> replay(Apply apply);
+  boost::asio::awaitable<base::Result<void>> replay(ApplyRecord apply);
   // All of them or, after an error, some. Not on disk yet: see flush().
   base::Result<void> append(std::span<const groups::Record> records, std::int64_t now_ms);
   // Waits until everything that was appended up to now is on disk.

@@ -5,13 +5,13 @@
 
 #include "broker/bounds.h"
 #include "broker/broker.h"
+#include "broker/coordinator_log.h"
 #include "broker/error.h"
 #include "broker/group_coordinator.h"
 #include "broker/mirror_partition.h"
 #include "mirror/task_group.h"
 #include "protocol/base/clock.h"
 #include "protocol/batch_builder.h"
-#include "protocol/record.h"
 
 namespace broker {
 namespace {
@@ -42,25 +42,6 @@ NewTopic state_topic(std::int32_t partitions) {
                    {"retention.ms", "-1"},
                    {"segment.bytes", std::to_string(internal_segment_bytes)}};
   return topic;
-}
-
-using Apply = std::function<void(base::Bytes, std::optional<base::Bytes>)>;
-
-// Applies the records of whole batches; answers the offset after the last.
-base::Result<base::Offset> apply_batches(base::Bytes bytes, base::Offset from, const Apply& apply) {
-  protocol::BatchIterator it(bytes, protocol::CrcCheck::yes);
-  base::Offset next = from;
-  while (it.next()) {
-    next = it.info().next_offset();
-    if (it.info().control()) continue;
-    TRY(auto reader, protocol::RecordReader::open(it.batch()));
-    protocol::Record record;
-    while (reader.next(record))
-      if (record.offset >= from && record.key) apply(*record.key, record.value);
-    if (reader.error()) return reader.error();
-  }
-  if (it.stopped()) return it.stopped();
-  return next;
 }
 
 }  // namespace
@@ -257,7 +238,7 @@ mirror::Task<void> MirrorTarget::append_state(std::int32_t state_partition,
   co_return co_await on(shard, std::move(append));
 }
 
-mirror::Task<void> MirrorTarget::replay_state(Apply apply) {
+mirror::Task<void> MirrorTarget::replay_state(ApplyRecord apply) {
   const TopicPtr topic = broker_.catalog().snapshot()->find(mirror_state_topic);
   if (!topic) co_return base::Result<void>();
   for (std::size_t p = 0; p < topic->partitions.size(); ++p) {
@@ -284,7 +265,7 @@ mirror::Task<void> MirrorTarget::replay_state(Apply apply) {
       if (answer.slice.size == 0) break;
       base::Buffer bytes(answer.slice.size);
       CO_TRY_VOID(for_mirror(answer.slice.file->pread(bytes, answer.slice.position)));
-      CO_TRY(offset, for_mirror(apply_batches(bytes, answer.log_start, apply)));
+      CO_TRY(offset, for_mirror(apply_records(bytes, answer.log_start, apply)));
     }
   }
   co_return base::Result<void>();

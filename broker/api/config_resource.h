@@ -32,4 +32,20 @@ struct ResourceChange {
 Task<std::vector<std::optional<ConfigRefusal>>> change_resources(
     Broker& broker, Shard& shard, std::vector<ResourceChange> resources, bool validate_only);
 
+// What became of the resources that were asked for, in their order.
+template <class Reply, class Asked>
+Reply tell_outcomes(const Asked& asked, const std::vector<std::optional<ConfigRefusal>>& outcomes) {
+  Reply reply;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    auto& answer = reply.responses.emplace_back();
+    answer.resource_type = asked.resources[i].resource_type;
+    answer.resource_name = asked.resources[i].resource_name;
+    answer.error_message.reset();
+    if (!outcomes[i]) continue;
+    answer.error_code = static_cast<std::int16_t>(outcomes[i]->code);
+    answer.error_message = outcomes[i]->message;
+  }
+  return reply;
+}
+
 }  // namespace broker::api

@@ -21,17 +21,8 @@ Task<Response> incremental_alter_configs(Broker& broker, Shard& shard, Request r
   }
   const auto outcomes =
       co_await change_resources(broker, shard, std::move(resources), message->validate_only);
-  protocol::IncrementalAlterConfigsResponse response;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    auto& answer = response.responses.emplace_back();
-    answer.resource_type = message->resources[i].resource_type;
-    answer.resource_name = message->resources[i].resource_name;
-    answer.error_message.reset();
-    if (!outcomes[i]) continue;
-    answer.error_code = static_cast<std::int16_t>(outcomes[i]->code);
-    answer.error_message = outcomes[i]->message;
-  }
-  co_return respond(request, response);
+  co_return respond(request,
+                    tell_outcomes<protocol::IncrementalAlterConfigsResponse>(*message, outcomes));
 }
 
 }  // namespace broker::api
