@@ -16,6 +16,7 @@ Task<Response> offset_delete(Broker& broker, Shard& shard, Request request) {
   groups::OffsetDeletion deletion;
   deletion.group = asked->group_id;
   for (const OffsetDeleteRequest::Topic& from : asked->topics) {
+    if (from.partitions.empty()) continue;
     const TopicPtr topic = catalog->find(from.name);
     OffsetDeleteResponse::Topic& to = message.topics.emplace_back();
     to.name = from.name;

@@ -20,7 +20,6 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 from lib import calque, process, real_kafka, wire
 
-TICK = os.sysconf("SC_CLK_TCK")
 FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH = 10, 8, 9
 NONE, LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 0, 14, 15, 16
 TOPIC = "committed"
@@ -109,17 +108,6 @@ def await_loaded(bootstrap, groups, partitions):
             time.sleep(0.01)
 
 
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def resident_mib(pid):
-    with open(f"/proc/{pid}/status") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS")) / 1024
-
-
 def measure(broker, pid_of, spawn, options, name):
     bootstrap = broker.start()
     topic = [calque.BINARY, "topic", "create", TOPIC, "--partitions", str(options.partitions),
@@ -136,8 +124,8 @@ def measure(broker, pid_of, spawn, options, name):
         began = time.monotonic()
         spawn()
         after_first = await_loaded(bootstrap, probes, options.partitions)
-        results.append((time.monotonic() - began, after_first, cpu_seconds(pid_of()),
-                        resident_mib(pid_of())))
+        results.append((time.monotonic() - began, after_first, process.cpu_seconds(pid_of()),
+                        process.memory_mib(pid_of())))
     total, after, cpu, mib = (statistics.median(column) for column in zip(*results))
     print(f"{name}: loaded {total:.2f} s after the start, {after:.2f} s after the first answer; "
           f"{cpu:.2f} CPU-s, {mib:.0f} MiB", flush=True)

@@ -30,7 +30,6 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from lib import calque, process, real_kafka
 
-TICK = os.sysconf("SC_CLK_TCK")
 KLOAD = os.path.join(ROOT, "build", "tests", "bench", "kload")
 SMALL = ["--records", "125", "--record-bytes", "100"]       # 16 KiB a batch
 LARGE = ["--records", "1000", "--record-bytes", "1000"]     # 1 MB a batch
@@ -54,17 +53,6 @@ WORKLOADS = [
     ("B6 20 MB/s of 1 KB", "latency", ["--record-bytes", "1000", "--rate", "20000"], 1, {}),
     ("B7 1 GB from the page cache", "fetch", [], 8, {}),
 ]
-
-
-def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def resident_mib(pid):
-    with open(f"/proc/{pid}/status") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS")) / 1024
 
 
 class Bench:
@@ -128,9 +116,9 @@ class Bench:
         else:
             more = [*more, "--seconds", str(seconds)]
         os.sync()
-        before = cpu_seconds(self.pids[side])
+        before = process.cpu_seconds(self.pids[side])
         result = self.load(side, what, topic, partitions, more)
-        result["cpu"] = cpu_seconds(self.pids[side]) - before
+        result["cpu"] = process.cpu_seconds(self.pids[side]) - before
         self.drop(side, topic)
         if "gb" in result:
             result["mb_s"] = result["gb"] * 1000 / result["seconds"]
@@ -192,7 +180,7 @@ def main():
             if workload[0].startswith(wanted):
                 results[workload[0]] = bench.compare(workload)
                 tell(workload, results[workload[0]])
-        memory = {side: round(resident_mib(pid)) for side, pid in bench.pids.items()}
+        memory = {side: round(process.memory_mib(pid)) for side, pid in bench.pids.items()}
         print(f"\nresident afterwards: calque {memory['calque']} MiB, kafka {memory['kafka']} MiB")
         bench.stop()
     finally:

@@ -15,35 +15,17 @@ sys.path[:0] = [HERE, os.path.join(HERE, os.pardir)]
 import groups_test  # noqa: E402
 from lib import process, real_kafka, suite  # noqa: E402
 from lib.calque import Calque  # noqa: E402
-from lib.differential import consumer_groups  # noqa: E402
-from lib.differential.codec import Codec  # noqa: E402
-from lib.differential.compare import Pair  # noqa: E402
+from lib.differential import comparison, consumer_groups, tables  # noqa: E402
 
 VERSION = groups_test.VERSION
 QUICK = {"group.consumer.heartbeat.interval.ms": 300, "group.consumer.session.timeout.ms": 4000,
          "group.consumer.assignment.interval.ms": 0, "offsets.topic.num.partitions": 3}
 
 
-class Differential(groups_test.Differential):
-    def start(self):
-        address = os.environ.get("KAFKA_ADDRESS")
-        if not address:
-            self.kafka = real_kafka.Kafka(VERSION, os.path.join(self.tests.folder, "kafka"),
-                                          settings=consumer_groups.SETTINGS)
-            address = self.kafka.start()
-        known = {k: v for k, v in consumer_groups.SETTINGS.items() if ".min." not in k}
-        self.calque = Calque(os.path.join(self.tests.folder, "calque"), known)
-        self.pair = Pair(address, self.calque.start(), Codec())
-
-
-def differential(tests):
-    d = Differential(tests)
-    tests.test("start", needed=True)(d.start)
-    only = os.environ.get("CASES", "")
-    for case in consumer_groups.CASES:
-        if only in case.name:
-            tests.test(case.name)(lambda case=case: d.run(case))
-    return d.clean
+# Kafka's least value of a setting that is not ours.
+OUR_SETTINGS = {k: v for k, v in consumer_groups.SETTINGS.items() if ".min." not in k}
+differential = comparison.suite_of(consumer_groups.CASES, tables.CONSUMER_GROUP_APIS,
+                                   settings=consumer_groups.SETTINGS, ours=OUR_SETTINGS)
 
 
 class Consumers(groups_test.Consumers):
@@ -79,38 +61,22 @@ class Consumers(groups_test.Consumers):
         self.await_read(self.first, self.second, third)
 
     def dumped(self):
-        """Kafka's tool reads what we keep."""
-        found = ""
-        for i in range(3):
-            folder = os.path.join(self.calque.data, f"__consumer_offsets-{i}")
-            for name in sorted(n for n in os.listdir(folder) if n.endswith(".log")):
-                found += real_kafka.run_class(VERSION, groups_test.TOOLS + "DumpLogSegments", [
-                    "--offsets-decoder", "--files",
-                    os.path.join(folder, name)]).stdout.decode()
+        found = self.dump()
         for kind in (3, 5, 6, 7, 8):
             if f'key: {{"type":"{kind}"' not in found and f'"type":{kind},' not in found:
                 raise AssertionError(f"no record of type {kind} in:\n{found[-3000:]}")
-        for wanted in ('"groupId":"readers"', '"subscribedTopicNames":["orders"]',
-                       '"assignmentEpoch"', '"memberEpoch"'):
-            if wanted not in found:
-                raise AssertionError(f"{wanted} is not in:\n{found[-3000:]}")
-        if "exception" in found.lower():
-            raise AssertionError(f"not understood:\n{found[-3000:]}")
+        groups_test.must_hold(found, '"groupId":"readers"', '"subscribedTopicNames":["orders"]',
+                              '"assignmentEpoch"', '"memberEpoch"')
+
+    def steps(self):
+        steps = super().steps()
+        steps.insert(steps.index(("one leaves, the other takes all", self.left)) + 1,
+                     ("one crashes, the other takes all", self.crashed))
+        return steps
 
 
 def consumers(tests):
-    c = Consumers(tests)
-    tests.test("start", needed=True)(c.start)
-    for name, body in (("one consumer", c.alone), ("two share the partitions", c.share),
-                       ("the broker is killed and comes back", c.killed),
-                       ("one leaves, the other takes all", c.left),
-                       ("one crashes, the other takes all", c.crashed),
-                       ("kafka-consumer-groups describes", c.described),
-                       ("kafka-consumer-groups resets and deletes offsets", c.reset),
-                       ("Kafka's tool reads __consumer_offsets", c.dumped),
-                       ("a deleted group is gone for good", c.deleted), ("a clean end", c.end)):
-        tests.test(name, needed=name == "one consumer")(body)
-    return c.clean
+    return groups_test.consumers(tests, Consumers)
 
 
 def pattern(tests):

@@ -15,47 +15,18 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 from lib import process, real_kafka, suite
 from lib.calque import Calque
-from lib.differential import groups
-from lib.differential.codec import Codec
-from lib.differential.compare import Pair
+from lib.differential import comparison, groups, tables
 
-VERSION = "4.4.0"
+VERSION = comparison.VERSION
 TOOLS = "org.apache.kafka.tools."
+differential = comparison.suite_of(groups.CASES, tables.CLASSIC_GROUP_APIS,
+                                   settings=groups.SETTINGS, ours=groups.SETTINGS)
 
 
-class Differential:
-    def __init__(self, tests):
-        self.tests, self.kafka, self.calque, self.pair = tests, None, None, None
-
-    def start(self):
-        address = os.environ.get("KAFKA_ADDRESS")
-        if not address:
-            self.kafka = real_kafka.Kafka(VERSION, os.path.join(self.tests.folder, "kafka"),
-                                          settings=groups.SETTINGS)
-            address = self.kafka.start()
-        self.calque = Calque(os.path.join(self.tests.folder, "calque"), groups.SETTINGS)
-        self.pair = Pair(address, self.calque.start(), Codec())
-
-    def run(self, case):
-        return f"{self.pair.run(case)} answers"
-
-    def clean(self):
-        if self.pair is not None:
-            self.pair.close()
-        if self.calque is not None and self.calque.child is not None:
-            self.calque.kill()
-        if self.kafka is not None:
-            self.kafka.stop(kill=True)
-
-
-def differential(tests):
-    d = Differential(tests)
-    tests.test("start", needed=True)(d.start)
-    only = os.environ.get("CASES", "")
-    for case in groups.CASES:
-        if only in case.name:
-            tests.test(case.name)(lambda case=case: d.run(case))
-    return d.clean
+def must_hold(text, *wanted):
+    for one in wanted:
+        if one not in text:
+            raise AssertionError(f"{one} is not in:\n{text[-3000:]}")
 
 
 class Consumer:
@@ -223,21 +194,24 @@ class Consumers:
         rows = [line.split() for line in out.splitlines() if line.startswith("readers")]
         suite.equal("partitions with an offset", len([r for r in rows if r[3] == "5"]), 5)
 
-    def dumped(self):
-        """Kafka's tool reads what we keep."""
+    def dump(self):
+        """What Kafka's tool reads in our __consumer_offsets."""
         found = ""
         for i in range(3):
             folder = os.path.join(self.calque.data, f"__consumer_offsets-{i}")
-            for name in sorted(os.listdir(folder)):
-                if name.endswith(".log"):
-                    found += real_kafka.run_class(VERSION, TOOLS + "DumpLogSegments", [
-                        "--offsets-decoder", "--files",
-                        os.path.join(folder, name)]).stdout.decode()
-        for wanted in ('"group":"readers"', '"topic":"orders"', '"protocolType":"consumer"',
-                       '"offset":5', '"generation"'):
-            if wanted not in found:
-                raise AssertionError(f"{wanted} is not in:\n{found[-3000:]}")
-        if "exception" in found.lower() or "unknown" in found.lower():
+            for name in sorted(n for n in os.listdir(folder) if n.endswith(".log")):
+                found += real_kafka.run_class(VERSION, TOOLS + "DumpLogSegments", [
+                    "--offsets-decoder", "--files",
+                    os.path.join(folder, name)]).stdout.decode()
+        if "exception" in found.lower():
+            raise AssertionError(f"not understood:\n{found[-3000:]}")
+        return found
+
+    def dumped(self):
+        found = self.dump()
+        must_hold(found, '"group":"readers"', '"topic":"orders"', '"protocolType":"consumer"',
+                  '"offset":5', '"generation"')
+        if "unknown" in found.lower():
             raise AssertionError(f"not understood:\n{found[-3000:]}")
 
     def deleted(self):
@@ -249,17 +223,20 @@ class Consumers:
     def end(self):
         self.calque.stop()
 
+    def steps(self):
+        return [("one consumer", self.alone), ("two share the partitions", self.share),
+                ("the broker is killed and comes back", self.killed),
+                ("one leaves, the other takes all", self.left),
+                ("kafka-consumer-groups describes", self.described),
+                ("kafka-consumer-groups resets and deletes offsets", self.reset),
+                ("Kafka's tool reads __consumer_offsets", self.dumped),
+                ("a deleted group is gone for good", self.deleted), ("a clean end", self.end)]
 
-def consumers(tests):
-    c = Consumers(tests)
+
+def consumers(tests, made=Consumers):
+    c = made(tests)
     tests.test("start", needed=True)(c.start)
-    for name, body in (("one consumer", c.alone), ("two share the partitions", c.share),
-                       ("the broker is killed and comes back", c.killed),
-                       ("one leaves, the other takes all", c.left),
-                       ("kafka-consumer-groups describes", c.described),
-                       ("kafka-consumer-groups resets and deletes offsets", c.reset),
-                       ("Kafka's tool reads __consumer_offsets", c.dumped),
-                       ("a deleted group is gone for good", c.deleted), ("a clean end", c.end)):
+    for name, body in c.steps():
         tests.test(name, needed=name == "one consumer")(body)
     return c.clean
 

@@ -12,10 +12,11 @@ NO_RETENTION = {"log.initial.task.delay.ms": "3600000"}
 
 
 class Comparison:
-    """Both brokers. KAFKA_ADDRESS=host:port takes a Kafka that runs already."""
+    """Both brokers, with settings for the real one and for ours. KAFKA_ADDRESS=host:port takes a
+    Kafka that runs already."""
 
-    def __init__(self, tests, settings=None):
-        self.tests, self.settings = tests, settings
+    def __init__(self, tests, settings=None, ours=None):
+        self.tests, self.settings, self.our_settings = tests, settings, ours
         self.kafka, self.calque, self.pair = None, None, None
 
     def start(self):
@@ -24,7 +25,7 @@ class Comparison:
             self.kafka = real_kafka.Kafka(VERSION, os.path.join(self.tests.folder, "kafka"),
                                           settings=NO_RETENTION | (self.settings or {}))
             address = self.kafka.start()
-        self.calque = Calque(os.path.join(self.tests.folder, "calque"))
+        self.calque = Calque(os.path.join(self.tests.folder, "calque"), self.our_settings)
         self.pair = Pair(address, self.calque.start(), Codec())
 
     def run(self, case):
@@ -45,11 +46,11 @@ class Comparison:
             self.kafka.stop(kill=True)
 
 
-def suite_of(cases, apis, at_least=20, settings=None, more=()):
+def suite_of(cases, apis, at_least=20, settings=None, ours=None, more=()):
     """What suite.main takes. `more`: pairs of a name and a function of the Comparison.
     CASES=text: only the cases whose name has the text."""
     def make(tests):
-        comparison = Comparison(tests, settings)
+        comparison = Comparison(tests, settings, ours)
         tests.test("start", needed=True)(comparison.start)
         only = os.environ.get("CASES", "")
         for case in cases:

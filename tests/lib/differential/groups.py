@@ -511,7 +511,7 @@ def list_groups(b):
     def listed(version, **filters):
         answer = b.ask("ListGroups", version, filters)
         answer["groups"] = [g for g in answer["groups"] if g["groupId"].startswith("g-list")]
-        b.note(f"ListGroups v{version} {filters}", shaped(b, answer))
+        b.note(f"ListGroups v{version}", {"filters": filters, **shaped(b, answer)})
 
     for version in range(6):
         listed(version)
@@ -535,7 +535,8 @@ def delete_groups(b):
         for _ in range(2):
             ask(b, "DeleteGroups", version, {"groupsNames": [
                 simple, "g-delete-live", "g-none", "", simple]})
-        ask(b, "DeleteGroups", version, {"groupsNames": []})
+        for names in ([], ["g-none"], ["g-delete-live", "g-delete-live"]):
+            ask(b, "DeleteGroups", version, {"groupsNames": names})
         ask(b, "OffsetFetch", 7, fetch_body(7, simple, None))
         ask(b, "DescribeGroups", 6, {"groups": [simple]})
     live.leave()
@@ -566,7 +567,15 @@ def delete_offsets(b):
     ask(b, "OffsetFetch", 7, fetch_body(7, "g-od", None))
     worker = Member(b, "g-od-w", protocolType="connect").settle()
     delete("g-od-w", *every)
+    delete("g-od-w")
+    delete("g-od-w", ("g-t", [0]))
     worker.leave()
+    for topic in ("g-t", "g-u"):
+        b.ask("OffsetCommit", 8, commit_body(b, "g-od-simple", 8, topic, [(0, 1)]))
+    for topics in ([("g-t", [1])], [("g-t", [])], [("g-t", [-1])], [("", [0])], [("g-t", [0, 0])],
+                   [("g-t", [0])], [("g-u", [0]), ("g-u", [0])], every):
+        delete("g-od-simple", *topics)
+        ask(b, "OffsetFetch", 7, fetch_body(7, "g-od-simple", None))
 
 
 CASES = [

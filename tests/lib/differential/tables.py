@@ -15,8 +15,9 @@ ADMINISTRATION_APIS = (
     "AlterClientQuotas")
 
 # By interop/groups_test.py and consumer_groups_test.py, which have Kafkas with other settings.
-GROUP_APIS = ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat",
-              "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "DeleteGroups",
-              "OffsetDelete", "ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
+CLASSIC_GROUP_APIS = ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat",
+                      "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "DeleteGroups",
+                      "OffsetDelete")
+CONSUMER_GROUP_APIS = ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
 
-COMPARED = PRODUCE_FETCH_APIS + ADMINISTRATION_APIS + GROUP_APIS
+COMPARED = PRODUCE_FETCH_APIS + ADMINISTRATION_APIS + CLASSIC_GROUP_APIS + CONSUMER_GROUP_APIS
