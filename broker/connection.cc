@@ -218,7 +218,7 @@ asio::awaitable<bool> Connection::handle() {
   co_return co_await answer(std::move(response), charges) && !closes;
 }
 
-// An answer with nothing owed before it.
+// Writes an answer after all that is owed, and sees to what the client is charged for it.
 asio::awaitable<bool> Connection::answer(Response response, Charges& charges) {
   if (response.later) {
     auto waiting = response.later();
