@@ -3,6 +3,7 @@
 
     mirror_test.py [--list] [NAME...]     e.g. mirror-4.4.0, mirror-2.1.1
 """
+import glob
 import os
 import random
 import sys
@@ -281,21 +282,21 @@ class Proof:
             for partition in range(BULK_PARTITIONS):
                 self.same_partition(a, b, BULK, partition)
 
-    def is_behind(self, had=None):
-        """Whether the copy lacks what the source had before the copy was asked; with `had`, only
-        when it has more than that by now, so that it is just catching up."""
-        with wire.Client(self.kafka.bootstrap) as a, wire.Client(self.calque.bootstrap) as b:
-            wanted = [a.list_offset(BULK, p, wire.LATEST)[1] for p in range(BULK_PARTITIONS)]
-            ends = [b.list_offset(BULK, p, wire.LATEST)[1] for p in range(BULK_PARTITIONS)]
-        return (had is None or sum(ends) > had) and any(e < w for e, w in zip(ends, wanted))
+    def bulk_bytes(self):
+        """Bytes in the logs of the source and of the copy, which are the same when it has all.
+        Asking the brokers instead takes longer than a catch-up does."""
+        def size(folders):
+            return sum(os.path.getsize(log) for folder in folders
+                       for log in glob.glob(os.path.join(folder, f"{BULK}-*", "*.log")))
+        return size(self.kafka.data_folders), size([self.calque.data])
 
-    def is_seen_catching_up(self, seconds):
-        """Returns in the middle of a catch-up; False if it was over before it was seen."""
-        deadline, had = time.monotonic() + seconds, self.bulk_ends(self.calque.bootstrap)
+    def await_catching_up(self, had, seconds):
+        """Returns when the copy lacks something and has more than `had` bytes, or in vain."""
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            if self.is_behind(had):
-                return True
-        return False
+            theirs, ours = self.bulk_bytes()
+            if had < ours < theirs:
+                return
 
     def killed_again_and_again(self):
         """kill -9 of the copy while the source is being written to; some hit its recovery."""
@@ -309,6 +310,7 @@ class Proof:
             except Exception as e:  # Handed on below.
                 problems.append(e)
         began = self.bulk_ends(self.kafka.bootstrap)
+        had = self.bulk_bytes()[1]
         producer = threading.Thread(target=write)
         producer.start()
         try:
@@ -318,13 +320,14 @@ class Proof:
                 if kills % 5 == 4:
                     time.sleep(chance.uniform(0.01, 0.1))
                 else:
-                    self.calque.await_ready()
-                    if kills % 2:
+                    self.await_catching_up(had, seconds=5)
+                    if kills % 2:  # In the middle of what comes later.
                         time.sleep(chance.uniform(0.1, 1.0))
-                        behind += self.is_behind()
-                    else:
-                        behind += self.is_seen_catching_up(seconds=2)
+                        self.await_catching_up(had, seconds=5)
+                wanted = self.bulk_bytes()[0]
                 self.calque.kill()
+                had = self.bulk_bytes()[1]
+                behind += had < wanted
                 kills += 1
                 time.sleep(chance.uniform(0, 0.5))  # There shall be something to catch up with.
                 self.calque.spawn()

@@ -166,10 +166,14 @@ class Kafka:
     def bootstrap(self):
         return ",".join(f"127.0.0.1:{self.ports[2 * i]}" for i in range(self.nodes))
 
+    @property
+    def data_folders(self):
+        return [os.path.join(self.folder, f"data-{i + 1}") for i in range(self.nodes)]
+
     def _properties(self, i):
         copies = min(3, self.nodes)
         broker, controller = self.ports[2 * i], self.ports[2 * i + 1]
-        p = {"log.dirs": os.path.join(self.folder, f"data-{i + 1}"),
+        p = {"log.dirs": self.data_folders[i],
              "offsets.topic.replication.factor": copies, "offsets.topic.num.partitions": 4,
              "transaction.state.log.replication.factor": copies,
              "transaction.state.log.num.partitions": 4,
