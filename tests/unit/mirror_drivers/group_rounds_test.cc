@@ -192,10 +192,10 @@ TEST_CASE("the last round of a failover comes after the last byte and before the
     CHECK(has_offset(world, "g", 4));
   }
   SECTION("mirrored again, the source's offsets hold again") {
+    world.target.committed.clear();  // before: the next round may be as fast as the start
     mirror::StartTopics again;
     again.names = {"t"};
     CHECK(world.run(world.coordinator->start_topics("m", again)).outcome.ok());
-    world.target.committed.clear();
     world.await_state("t", 0, "MIRRORING");
     world.spin([&] { return has_offset(world, "g", 4); });
   }
