@@ -14,9 +14,10 @@ namespace {
 
 using mirror::TargetErrc;
 
-std::int16_t produce_error(std::uint16_t port, const std::string& topic, std::string* message) {
+std::int16_t produce_error(std::uint16_t port, const std::string& topic, std::string* message,
+                           const protocol::BatchOptions& options = {}) {
   Client client(port);
-  const base::Buffer batch = batch_of({"local"});
+  const base::Buffer batch = batch_of({"local"}, options);
   protocol::ProduceRequest request;
   request.transactional_id.reset();
   request.acks = -1;
@@ -182,6 +183,55 @@ TEST_CASE("after the hand-over clients write, and a restart asks the mirror agai
             return partition.allow_writes();
           }).has_value());
   CHECK(produce_error(broker.port(), "events", nullptr) == 0);
+}
+
+TEST_CASE("transactions that are open at a failover end, and producers begin anew (E23, E24)") {
+  Directory directory;
+  Running broker(directory);
+  auto& target = broker->mirror_target();
+  REQUIRE(broker.run([&] { return target.attach_topic("dr", "events", id_of(1), 1); }).has_value());
+  const base::TopicPartition id = {id_of(1), 0};
+  const auto of_producer = [](base::ProducerId producer, base::Offset offset, std::int32_t sequence,
+                              bool transactional) {
+    protocol::BatchOptions options;
+    options.base_offset = offset;
+    options.partition_leader_epoch = base::LeaderEpoch{0};
+    options.producer_id = producer;
+    options.producer_epoch = base::ProducerEpoch{0};
+    options.base_sequence = sequence;
+    options.transactional = transactional;
+    return options;
+  };
+  const auto stopped = with_partition(
+      broker, id, [&](mirror::TargetPartition& partition) -> Task<base::Result<void>> {
+        // Two open transactions, and a producer that was never in one.
+        for (const auto& options : {of_producer(2000, 0, 3, true), of_producer(2001, 1, 0, true),
+                                    of_producer(1000, 2, 7, false)})
+          REQUIRE(partition.append(batch_of({"x"}, options)).has_value());
+        CO_TRY_VOID(co_await partition.bump_epoch(1));
+        CO_TRY(const auto aborted, co_await partition.write_abort_markers());
+        CHECK(aborted.log_end == 3 + 2);
+        CO_TRY(const auto reset, co_await partition.write_producer_id_reset());
+        CHECK(reset.log_end == 3 + 2 + 1);
+        co_return base::Result<void>();
+      });
+  REQUIRE(stopped.has_value());
+  std::vector<std::string> names = {"events"};
+  REQUIRE(broker.run([&] { return target.set_desired_state(names, desired_stopped); }).has_value());
+  REQUIRE(with_partition(broker, id, [](mirror::TargetPartition& partition) {
+            return partition.allow_writes();
+          }).has_value());
+  const auto ends = [&] {
+    return on_partition(broker, id,
+                        [](Partition& p) -> Task<std::pair<base::Offset, base::Offset>> {
+                          co_return std::pair(p.last_stable_offset(), p.log_end());
+                        });
+  };
+  CHECK(ends() == std::pair<base::Offset, base::Offset>(6, 6));
+  // This broker gives these ids out anew: their sequences begin at 0.
+  CHECK(produce_error(broker.port(), "events", nullptr, of_producer(1000, 0, 0, false)) == 0);
+  CHECK(produce_error(broker.port(), "events", nullptr, of_producer(2000, 0, 0, false)) == 0);
+  CHECK(ends() == std::pair<base::Offset, base::Offset>(8, 8));
 }
 
 TEST_CASE("a topic that is to be mirrored is not opened for clients") {

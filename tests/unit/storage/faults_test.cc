@@ -29,7 +29,7 @@ std::unique_ptr<Log> open(FaultFileSystem& files, storage::LogConfig config = {}
 
 }  // namespace
 
-TEST_CASE("after a failed write nothing is appended until the tail was verified again") {
+TEST_CASE("B05: after a failed write nothing is appended until the tail was verified again") {
   FaultFileSystem files(3);
   auto log = open(files);
   const base::Buffer first = make_batch({.base = 0, .count = 3});
