@@ -7,6 +7,7 @@ import hashlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 
@@ -193,6 +194,7 @@ class Kafka:
         else:
             p.update({"broker.id": i + 1, "zookeeper.connect": f"127.0.0.1:{self.ports[-1]}",
                       "listeners": f"PLAINTEXT://127.0.0.1:{broker}",
+                      "zookeeper.session.timeout.ms": 6000,
                       # A partition with one copy cannot be moved away: do not try to.
                       "controlled.shutdown.enable": "false"})
         p.update(self.settings)
@@ -232,16 +234,29 @@ class Kafka:
             conf, port = os.path.join(self.folder, "zookeeper.cfg"), self.ports[-1]
             with open(conf, "w") as f:
                 f.write(f"tickTime=2000\ndataDir={self.folder}/zookeeper\nclientPort={port}\n"
-                        "clientPortAddress=127.0.0.1\nadmin.enableServer=false\n")
+                        "clientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
+                        "4lw.commands.whitelist=dump\n")
             log = os.path.join(self.folder, "zookeeper.log")
             self.zookeeper = self._spawn("org.apache.zookeeper.server.quorum.QuorumPeerMain",
                                          [conf], log, "96m")
             self._await_port(self.zookeeper, port, log)
+        elif not self.kraft:
+            process.wait_for("the sessions of killed brokers to end",
+                             lambda: not self._is_registered(), 60)
         self.brokers = [self._spawn("kafka.Kafka", [path], self._log(i), self.heap)
                         for i, path in enumerate(paths)]
         for i, child in enumerate(self.brokers):
             self._await_port(child, self.ports[2 * i], self._log(i))
         return self.bootstrap
+
+    def _is_registered(self):
+        """Whether ZooKeeper still knows a broker: while it does, none of its number can start."""
+        with socket.create_connection(("127.0.0.1", self.ports[-1]), 5) as s:
+            s.sendall(b"dump")
+            said = b"".join(iter(lambda: s.recv(65536), b""))
+        if b"SessionTracker" not in said:
+            raise AssertionError(f"ZooKeeper says {said!r}")
+        return b"/brokers/ids/" in said
 
     def _log(self, i):
         return os.path.join(self.folder, f"server-{i + 1}.log")
