@@ -44,6 +44,7 @@ std::vector<Cluster::Topic> Cluster::ask(std::optional<std::vector<std::string>>
   }
   const auto response = any().call<protocol::MetadataResponse>(request, metadata_version_max);
   cluster_id_ = response.cluster_id.value_or("");
+  controller_ = response.controller_id;
   for (const auto& broker : response.brokers)
     nodes_[broker.node_id] = {broker.host, static_cast<std::uint16_t>(broker.port)};
   std::vector<Topic> topics;
@@ -67,6 +68,17 @@ std::optional<Cluster::Topic> Cluster::topic(const std::string& name) {
   return std::move(found.front());
 }
 
+Client& Cluster::client_of(base::NodeId node) {
+  auto& client = clients_[node];
+  if (!client) client = std::make_unique<Client>(std::vector{nodes_.at(node)}, option_);
+  return *client;
+}
+
+Client& Cluster::controller() {
+  ask(std::vector<std::string>());
+  return nodes_.contains(controller_) ? client_of(controller_) : any();
+}
+
 Client& Cluster::leader(const std::string& name, std::int32_t partition) {
   const std::pair key(name, partition);
   if (!leaders_.contains(key)) ask(std::vector{name});
@@ -78,9 +90,7 @@ Client& Cluster::leader(const std::string& name, std::int32_t partition) {
         fmt::format(
             "partition {} of '{}' has no leader at {}; look whether its brokers are running",
             partition, name, any().address().to_string()));
-  auto& client = clients_[node->first];
-  if (!client) client = std::make_unique<Client>(std::vector{node->second}, option_);
-  return *client;
+  return client_of(node->first);
 }
 
 void Cluster::forget_leaders() {

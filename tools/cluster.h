@@ -41,6 +41,9 @@ class Cluster {
 
   // Any broker.
   Client& any() { return *bootstrap_client_; }
+  // The controller as the metadata names it now: before Kafka 2.8 only it changes topics. Any
+  // broker while none is named.
+  Client& controller();
   // The partition's leader; asks for metadata if it is not known yet. Failure(failed) while there
   // is none.
   Client& leader(const std::string& topic, std::int32_t partition);
@@ -57,10 +60,12 @@ class Cluster {
 
  private:
   std::vector<Topic> ask(std::optional<std::vector<std::string>> names);
+  Client& client_of(base::NodeId node);
 
   std::vector<Address> addresses_;
   std::string option_;
   std::string cluster_id_;
+  base::NodeId controller_ = -1;
   std::unique_ptr<Client> bootstrap_client_;
   std::map<base::NodeId, Address> nodes_;
   std::map<base::NodeId, std::unique_ptr<Client>> clients_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ostream>
 
@@ -91,6 +92,13 @@ std::vector<std::int32_t> partitions_of(Cluster& cluster, const std::string& top
   return partitions;
 }
 
+bool is_ready(Cluster& cluster, const std::string& topic, std::int64_t partitions) {
+  const auto found = cluster.topic(topic);
+  return found && std::ranges::count_if(found->partitions, [](const auto& partition) {
+                    return partition.leader.has_value();
+                  }) >= partitions;
+}
+
 [[noreturn]] void no_topic(const std::string& topic, const std::string& advice) {
   throw Failure(ExitCode::failed, fmt::format("there is no topic '{}'; {}", topic, advice));
 }
@@ -106,14 +114,12 @@ ExitCode produce(const Arguments& arguments, Output& output) {
   auto partitions = partitions_of(cluster, topic);
   if (partitions.empty()) {
     if (wanted == 0) no_topic(topic, "--create-partitions N makes it");
-    create_topic(cluster.any(), topic, static_cast<std::int32_t>(wanted), {});
+    create_topic(cluster, topic, static_cast<std::int32_t>(wanted), {});
     // A Kafka answers before all that it says of a topic can be asked.
     constexpr int looks_max = 100, look_pause_ms = 100;
-    for (int look = 0; look < looks_max; ++look) {
-      partitions = partitions_of(cluster, topic);
-      if (partitions.size() >= static_cast<std::size_t>(wanted)) break;
+    for (int look = 0; look < looks_max && !is_ready(cluster, topic, wanted); ++look)
       sleep_ms(look_pause_ms);
-    }
+    partitions = partitions_of(cluster, topic);
     if (partitions.empty()) no_topic(topic, "it was created and is not there; try again");
   }
   Producer producer(cluster, topic);

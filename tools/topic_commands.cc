@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <ostream>
+#include <utility>
 
+#include "protocol/error_code.h"
 #include "protocol/messages/create_topics.gen.h"
 #include "protocol/messages/delete_topics.gen.h"
 #include "tools/bootstrap.h"
-#include "tools/cluster.h"
+#include "tools/interrupt.h"
 #include "tools/json.h"
 #include "tools/mirror_wait.h"
 #include "tools/table.h"
@@ -18,10 +20,6 @@ namespace {
 
 constexpr std::int64_t partitions_max = 10'000;
 constexpr std::int32_t request_timeout_ms = 30'000;
-
-Client connect(const Arguments& arguments) {
-  return Client(bootstrap_of(arguments), "bootstrap-server");
-}
 
 void say(const Arguments& arguments, Output& output, std::string_view action,
          const std::string& topic) {
@@ -34,28 +32,45 @@ void say(const Arguments& arguments, Output& output, std::string_view action,
   }
 }
 
+// Calls `send(controller)`, which gives the answer's error code and message, until the broker that
+// was asked is the controller, for some seconds.
+template <class F>
+void ask_controller(Cluster& cluster, F send, std::string_view what) {
+  constexpr int attempts_max = 40, pause_ms = 250;
+  for (int attempt = 1;; ++attempt) {
+    const std::pair<std::int16_t, std::optional<std::string>> answer = send(cluster.controller());
+    if (answer.first == 0) return;
+    if (answer.first != static_cast<std::int16_t>(protocol::ErrorCode::not_controller) ||
+        attempt == attempts_max)
+      throw Failure(ExitCode::failed,
+                    fmt::format("{}: {}", what, error_text(answer.first, answer.second)));
+    sleep_ms(pause_ms);
+  }
+}
+
 ExitCode create(const Arguments& arguments, Output& output) {
-  Client client = connect(arguments);
+  Cluster cluster(bootstrap_of(arguments), "bootstrap-server");
   const auto partitions = arguments.number("partitions", 1, 1, partitions_max);
-  create_topic(client, arguments.positional, static_cast<std::int32_t>(partitions),
+  create_topic(cluster, arguments.positional, static_cast<std::int32_t>(partitions),
                arguments.pairs("config"));
   say(arguments, output, "created", arguments.positional);
   return ExitCode::ok;
 }
 
 ExitCode remove(const Arguments& arguments, Output& output) {
-  Client client = connect(arguments);
+  Cluster cluster(bootstrap_of(arguments), "bootstrap-server");
   protocol::DeleteTopicsRequest request;
   request.timeout_ms = request_timeout_ms;
   // Both forms: which one is sent depends on the version.
   request.topics.push_back({arguments.positional, {}});
   request.topic_names.push_back(arguments.positional);
-  const auto response = client.call<protocol::DeleteTopicsResponse>(request);
-  for (const auto& topic : response.responses)
-    if (topic.error_code != 0)
-      throw Failure(ExitCode::failed,
-                    fmt::format("topic '{}' was not deleted: {}", arguments.positional,
-                                error_text(topic.error_code, topic.error_message)));
+  const auto send = [&](Client& client) -> std::pair<std::int16_t, std::optional<std::string>> {
+    const auto response = client.call<protocol::DeleteTopicsResponse>(request);
+    for (const auto& topic : response.responses)
+      if (topic.error_code != 0) return {topic.error_code, topic.error_message};
+    return {0, {}};
+  };
+  ask_controller(cluster, send, fmt::format("topic '{}' was not deleted", arguments.positional));
   say(arguments, output, "deleted", arguments.positional);
   return ExitCode::ok;
 }
@@ -91,7 +106,7 @@ void add_mirror_states(const Arguments& arguments, const std::string& topic,
                        std::vector<TopicPartitionRow>& rows) {
   std::vector<PartitionRow> states;
   try {
-    Client client = connect(arguments);
+    Client client(bootstrap_of(arguments), "bootstrap-server");
     states = rows_of(describe_mirrors(client, ""));
   } catch (const Failure&) {
     return;
@@ -133,25 +148,26 @@ ExitCode describe(const Arguments& arguments, Output& output) {
 
 }  // namespace
 
-void create_topic(Client& client, const std::string& name, std::int32_t partitions,
+void create_topic(Cluster& cluster, const std::string& name, std::int32_t partitions,
                   const std::map<std::string, std::string>& configs) {
   // From this version on -1 means the cluster's default.
   constexpr std::int16_t default_replication_version = 4;
-  const auto version = client.version<protocol::CreateTopicsRequest>();
-  protocol::CreateTopicsRequest request;
-  request.timeout_ms = request_timeout_ms;
-  protocol::CreateTopicsRequest::Topic topic;
-  topic.name = name;
-  topic.num_partitions = partitions;
-  topic.replication_factor = version >= default_replication_version ? -1 : 1;
-  for (const auto& [key, value] : configs) topic.configs.push_back({key, value});
-  request.topics.push_back(std::move(topic));
-  const auto response = client.call<protocol::CreateTopicsResponse>(request);
-  for (const auto& answer : response.topics)
-    if (answer.error_code != 0)
-      throw Failure(ExitCode::failed,
-                    fmt::format("topic '{}' was not created: {}", name,
-                                error_text(answer.error_code, answer.error_message)));
+  const auto send = [&](Client& client) -> std::pair<std::int16_t, std::optional<std::string>> {
+    const auto version = client.version<protocol::CreateTopicsRequest>();
+    protocol::CreateTopicsRequest request;
+    request.timeout_ms = request_timeout_ms;
+    protocol::CreateTopicsRequest::Topic topic;
+    topic.name = name;
+    topic.num_partitions = partitions;
+    topic.replication_factor = version >= default_replication_version ? -1 : 1;
+    for (const auto& [key, value] : configs) topic.configs.push_back({key, value});
+    request.topics.push_back(std::move(topic));
+    const auto response = client.call<protocol::CreateTopicsResponse>(request);
+    for (const auto& answer : response.topics)
+      if (answer.error_code != 0) return {answer.error_code, answer.error_message};
+    return {0, {}};
+  };
+  ask_controller(cluster, send, fmt::format("topic '{}' was not created", name));
 }
 
 std::string topic_text(const std::string& name, const std::string& id,

@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "tools/arguments.h"
-#include "tools/client.h"
+#include "tools/cluster.h"
 
 namespace tools {
 
 std::vector<Command> topic_commands();
 
-// Failure(failed) unless the broker made it.
-void create_topic(Client& client, const std::string& name, std::int32_t partitions,
+// Failure(failed) unless the cluster made it. A controller that changes is waited for.
+void create_topic(Cluster& cluster, const std::string& name, std::int32_t partitions,
                   const std::map<std::string, std::string>& configs);
 
 struct TopicPartitionRow {

@@ -12,7 +12,10 @@
 #include "protocol/big_endian.h"
 #include "protocol/header.h"
 #include "protocol/messages/api_versions.gen.h"
+#include "protocol/messages/create_topics.gen.h"
 #include "protocol/messages/delete_topics.gen.h"
+#include "protocol/messages/metadata.gen.h"
+#include "tools/topic_commands.h"
 
 namespace {
 
@@ -200,6 +203,41 @@ TEST_CASE("the next address is tried, and all failures are told", "[tools]") {
         "with --source HOST:PORT");
   addresses.push_back(peer.address()[0]);
   CHECK(tools::Client(addresses, "source").address() == peer.address()[0]);
+}
+
+TEST_CASE("topics are made by the controller, which may have changed", "[tools]") {
+  constexpr auto create_topics_key = static_cast<std::int16_t>(ApiKey::create_topics);
+  constexpr auto metadata_key = static_cast<std::int16_t>(ApiKey::metadata);
+  int controller_asked = 0, looks = 0;
+  const auto created = [](const protocol::RequestHeader& header, std::int16_t error) {
+    protocol::CreateTopicsResponse response;
+    response.topics.resize(1);
+    response.topics[0].name = "t";
+    response.topics[0].error_code = error;
+    return reply(header, header.api_version, response);
+  };
+  const std::vector<protocol::ApiVersionsResponse::ApiKey> keys = {{create_topics_key, 2, 2},
+                                                                   {metadata_key, 1, 1}};
+  const Peer controller([&](const protocol::RequestHeader& header, base::Bytes) {
+    if (header.api_key == api_versions_key) return versions(header, keys);
+    ++controller_asked;
+    return created(header, 0);
+  });
+  const Peer bootstrap([&](const protocol::RequestHeader& header, base::Bytes) {
+    if (header.api_key == api_versions_key) return versions(header, keys);
+    if (header.api_key == create_topics_key) return created(header, 41);  // NOT_CONTROLLER
+    protocol::MetadataResponse response;
+    response.brokers.resize(1);
+    response.brokers[0].node_id = 2;
+    response.brokers[0].host = "127.0.0.1";
+    response.brokers[0].port = controller.address()[0].port;
+    response.controller_id = ++looks == 1 ? -1 : 2;
+    return reply(header, header.api_version, response);
+  });
+  tools::Cluster cluster(bootstrap.address(), "bootstrap-server");
+  tools::create_topic(cluster, "t", 1, {});
+  CHECK(looks == 2);
+  CHECK(controller_asked == 1);
 }
 
 TEST_CASE("error numbers have names, except where the mirror's collide", "[tools]") {
