@@ -21,11 +21,12 @@ GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 PARTITIONS, RECORDS, HALF = 3, 300, 150
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 8, 9, 10
+REQUEST_TIMED_OUT = 7
 
 # Reads so many records in a group, commits each with its epoch and a metadata text, says which.
 READ_SOME = r'''
 import sys, time
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 bootstrap, group, topic, count, linger = sys.argv[1:]
 c = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False,
               "auto.offset.reset": "earliest", "session.timeout.ms": 6000})
@@ -40,7 +41,13 @@ while left and time.time() < idle:
     epoch = m.leader_epoch()
     at = TopicPartition(topic, m.partition(), m.offset() + 1, "after %d" % m.offset(),
                         -1 if epoch is None else epoch)
-    c.commit(offsets=[at], asynchronous=False)
+    while True:
+        try:
+            c.commit(offsets=[at], asynchronous=False)
+            break
+        except KafkaException as e:  # A slow machine's broker did not get it done in time.
+            if e.args[0].code() != KafkaError.REQUEST_TIMED_OUT or time.time() > idle:
+                raise
 print("end", flush=True)
 while linger == "stay":
     c.poll(1)
@@ -111,6 +118,11 @@ def committed(bootstrap, group):
 
 
 def commit(bootstrap, group, topic, partition, offset, text="by hand"):
+    process.wait_for(f"the commit of {group}",
+                     lambda: try_to_commit(bootstrap, group, topic, partition, offset, text), 60)
+
+
+def try_to_commit(bootstrap, group, topic, partition, offset, text):
     with wire.Connection(coordinator(bootstrap, group)) as c:
         body = wire.Writer().string(group).put("i", -1).string("").put("i", 1).string(topic)
         body.put("iiqi", 1, partition, offset, -1).string(text)
@@ -120,8 +132,9 @@ def commit(bootstrap, group, topic, partition, offset, text="by hand"):
         r.string()
         r.take("i")
         _partition, error = r.take("ih")
-        if error:
+        if error not in (0, REQUEST_TIMED_OUT):
             raise wire.KafkaError(error, f"OffsetCommit of {group}")
+        return error == 0
 
 
 def current_offsets(bootstrap, group):
