@@ -1,12 +1,22 @@
-// How many connections each address has, for max.connections.per.ip. Any thread: connections end on
-// the shards.
+// How many connections each address has, for max.connections.per.ip and its overrides. Any thread:
+// connections end on the shards.
 #pragma once
 #include <boost/asio/ip/address.hpp>
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string_view>
 
 namespace broker {
+
+// An IPv4 client of a listener for both families is the same client.
+boost::asio::ip::address plain(const boost::asio::ip::address& address);
+
+// What max.connections.per.ip.overrides says: ADDRESS:COUNT with commas between. Names of hosts are
+// not looked up.
+using AddressLimits = std::map<boost::asio::ip::address, std::size_t>;
+std::optional<AddressLimits> parse_address_limits(std::string_view text);
 
 class AddressCounts {
  public:
@@ -34,12 +44,6 @@ class AddressCounts {
   }
 
  private:
-  // An IPv4 client of a listener for both families is the same client.
-  static boost::asio::ip::address plain(const boost::asio::ip::address& address) {
-    if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
-    return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
-  }
-
   mutable std::mutex mutex_;
   std::map<boost::asio::ip::address, std::size_t> counts_;
 };

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "broker/address_counts.h"
 #include "broker/properties.h"
 #include "protocol/base/check.h"
 
@@ -70,7 +71,11 @@ std::string suggestion(std::string_view name) {
   return best.empty() ? "remove it" : fmt::format("did you mean {}?", best);
 }
 
+constexpr std::string_view address_limits = "max.connections.per.ip.overrides";
+
 std::string wanted(const Setting& setting) {
+  if (setting.name == address_limits)
+    return "ADDRESS:COUNT with commas between, for instance 10.0.0.1:100,10.0.0.2:20";
   if (setting.type == ConfigType::boolean) return "true or false";
   if (!setting.words.empty()) return fmt::format("one of {}", setting.words);
   if (setting.max == std::numeric_limits<std::int64_t>::max())
@@ -93,6 +98,7 @@ bool is_good(const Setting& setting, const std::string& value) {
       return number && *number >= setting.min && *number <= setting.max;
     }
     case ConfigType::text:
+      if (setting.name == address_limits) return parse_address_limits(value).has_value();
       return is_word(value);
     case ConfigType::list:
       return std::ranges::all_of(split(value), is_word);

@@ -165,6 +165,9 @@ constexpr std::array table = {
             "Connections at one time; those beyond it are closed at once."},
     Setting{"max.connections.per.ip", Type::int32, "2147483647", 0, int_max, true,
             "Connections of one address at one time; those beyond it are closed at once."},
+    Setting{"max.connections.per.ip.overrides", Type::text, "", any, long_max, true,
+            "Other limits than max.connections.per.ip for single addresses: ADDRESS:COUNT with "
+            "commas between. Names of hosts are not looked up."},
     Setting{"max.incremental.fetch.session.cache.slots", Type::int32, "1000", 0, int_max, false,
             "Consumers that may fetch with a session, which saves them from naming all partitions "
             "each time; others are served all the same."},

@@ -45,6 +45,7 @@ constexpr std::array served = {
     Served{ApiKey::offset_delete, api::offset_delete},
     Served{ApiKey::describe_client_quotas, api::describe_client_quotas},
     Served{ApiKey::alter_client_quotas, api::alter_client_quotas},
+    Served{ApiKey::describe_user_scram_credentials, api::describe_user_scram_credentials},
     Served{ApiKey::describe_quorum, api::describe_quorum},
     Served{ApiKey::update_features, api::update_features},
     Served{ApiKey::describe_cluster, api::describe_cluster},

@@ -145,7 +145,14 @@ bool Server::admit(const Listener& listener, const tcp::endpoint& peer) {
     faults.report(listener.name, "there are max.connections connections already");
     return false;
   }
-  if (!addresses_.add(peer.address(), limit("max.connections.per.ip"))) {
+  std::size_t most = limit("max.connections.per.ip");
+  if (const std::string set = catalog->config().text("max.connections.per.ip.overrides");
+      !set.empty()) {
+    const auto overrides = parse_address_limits(set);
+    const auto own = overrides->find(plain(peer.address()));
+    if (own != overrides->end()) most = own->second;
+  }
+  if (!addresses_.add(peer.address(), most)) {
     faults.report(peer.address().to_string(), "has max.connections.per.ip connections already");
     return false;
   }

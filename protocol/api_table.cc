@@ -59,6 +59,8 @@ constexpr std::array apis = {
     row<OffsetDeleteRequest, OffsetDeleteResponse>("OffsetDelete"),
     row<DescribeClientQuotasRequest, DescribeClientQuotasResponse>("DescribeClientQuotas"),
     row<AlterClientQuotasRequest, AlterClientQuotasResponse>("AlterClientQuotas"),
+    row<DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse>(
+        "DescribeUserScramCredentials"),
     row<DescribeQuorumRequest, DescribeQuorumResponse>("DescribeQuorum"),
     row<UpdateFeaturesRequest, UpdateFeaturesResponse>("UpdateFeatures"),
     row<DescribeClusterRequest, DescribeClusterResponse>("DescribeCluster"),

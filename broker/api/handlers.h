@@ -32,6 +32,7 @@ Task<Response> describe_quorum(Broker&, Shard&, Request);
 Task<Response> update_features(Broker&, Shard&, Request);
 Task<Response> describe_client_quotas(Broker&, Shard&, Request);
 Task<Response> alter_client_quotas(Broker&, Shard&, Request);
+Task<Response> describe_user_scram_credentials(Broker&, Shard&, Request);
 
 Task<Response> find_coordinator(Broker&, Shard&, Request);
 Task<Response> join_group(Broker&, Shard&, Request);

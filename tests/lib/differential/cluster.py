@@ -255,6 +255,23 @@ def quotas(b):
     look()
 
 
+def scram(b):
+    """Neither has credentials; tools ask for them beside a user's quotas."""
+    def look(*users):
+        ask(b, "DescribeUserScramCredentials", 0, {"users": [{"name": u} for u in users]})
+    ask(b, "DescribeUserScramCredentials", 0, {"users": None})
+    look()
+    for name in ("alice", "", "*", " ", "a b", "ä", "a=b,c", "User:alice", "a" * 300, "ANONYMOUS",
+                 "a/b", "\t"):
+        look(name)
+    look("alice", "bob")
+    look("bob", "alice", "bob")
+    look("bob", "bob", "alice", "alice", "carol")
+    look("", "")
+    look("", "alice")
+    look(*[f"user-{i}" for i in range(100)])
+
+
 CASES = [
     Case("DescribeCluster", describe_cluster),
     Case("ElectLeaders", elect_leaders),
@@ -264,4 +281,5 @@ CASES = [
     Case("DescribeQuorum", quorum),
     Case("UpdateFeatures", features),
     Case("AlterClientQuotas and DescribeClientQuotas", quotas),
+    Case("DescribeUserScramCredentials", scram),
 ]

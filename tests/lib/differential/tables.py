@@ -12,7 +12,7 @@ ADMINISTRATION_APIS = (
     "ListConfigResources", "DescribeCluster", "DescribeLogDirs", "AlterReplicaLogDirs",
     "DescribeProducers", "ElectLeaders", "AlterPartitionReassignments",
     "ListPartitionReassignments", "DescribeQuorum", "UpdateFeatures", "DescribeClientQuotas",
-    "AlterClientQuotas")
+    "AlterClientQuotas", "DescribeUserScramCredentials")
 
 # By interop/groups_test.py and consumer_groups_test.py, which have Kafkas with other settings.
 CLASSIC_GROUP_APIS = ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat",

@@ -294,6 +294,37 @@ TEST_CASE("an address has max.connections.per.ip connections, others have theirs
   REQUIRE(broker.run([&] { return broker->catalog().alter_broker(false, raised); }).has_value());
   Socket more(broker.port(), 1);
   CHECK(is_let_in(more));
+  // Single addresses may have limits of their own.
+  const auto overridden = [](const ConfigValues&) -> std::optional<ConfigValues> {
+    return ConfigValues{{"max.connections.per.ip", "5"},
+                        {"max.connections.per.ip.overrides", "127.0.0.3:3,127.0.0.4:1"}};
+  };
+  REQUIRE(
+      broker.run([&] { return broker->catalog().alter_broker(false, overridden); }).has_value());
+  CHECK(Socket(broker.port(), 3).is_closed_by_peer());
+  Socket alone(broker.port(), 4);
+  CHECK(is_let_in(alone));
+  CHECK(Socket(broker.port(), 4).is_closed_by_peer());
+  Socket fifth(broker.port(), 1);
+  CHECK(is_let_in(fifth));
+}
+
+TEST_CASE("limits of single addresses are read, and what is none is refused") {
+  const auto limits = parse_address_limits(" 10.0.0.1:5, ::1:7,[2001:db8::1]:0,::ffff:10.0.0.2:9,");
+  REQUIRE(limits);
+  const auto of = [&](const char* text) { return limits->at(boost::asio::ip::make_address(text)); };
+  CHECK(limits->size() == 4);
+  CHECK(of("10.0.0.1") == 5);
+  CHECK(of("::1") == 7);
+  CHECK(of("2001:db8::1") == 0);
+  CHECK(of("10.0.0.2") == 9);
+  CHECK(parse_address_limits("")->empty());
+  for (const char* bad : {"10.0.0.1", "10.0.0.1:", "10.0.0.1:-1", "10.0.0.1:5x", "host:5", ":5",
+                          "10.0.0.1:99999999999"})
+    CHECK_FALSE(parse_address_limits(bad));
+  const Setting* const setting = find_setting("max.connections.per.ip.overrides");
+  CHECK(value_problem(*setting, "host:5").has_value());
+  CHECK_FALSE(value_problem(*setting, "10.0.0.1:5").has_value());
 }
 
 TEST_CASE("addresses are counted by client, whatever the family of the listener") {
