@@ -78,9 +78,11 @@ class Tools:
 
     def produce(self, topic, count):
         lines = "".join(f"value-{i}\n" for i in range(count)).encode()
-        real_kafka.run_class(VERSION, "org.apache.kafka.tools.ConsoleProducer",
-                             ["--bootstrap-server", self.calque.bootstrap, "--topic", topic],
-                             input=lines)
+        run = real_kafka.run_class(VERSION, "org.apache.kafka.tools.ConsoleProducer",
+                                   ["--bootstrap-server", self.calque.bootstrap, "--topic", topic],
+                                   input=lines)
+        if run.stdout.strip(b" >\n") or run.stderr:  # It ends with 0 even if nothing was taken.
+            raise AssertionError(f"it says {(run.stdout + run.stderr).decode()}")
 
     def topics(self):
         run = self.run
@@ -130,8 +132,7 @@ class Tools:
 
     def quotas(self):
         run = self.run
-        # Describing users asks for their SCRAM credentials as well, which are not served.
-        user = ("--entity-type", "clients", "--entity-name", "alice")
+        user = ("--entity-type", "users", "--entity-name", "alice")
         run("ConfigCommand", "--alter", *user, "--add-config",
             "producer_byte_rate=1048576,request_percentage=25")
         run("ConfigCommand", "--alter", "--entity-type", "clients", "--entity-default",

@@ -91,6 +91,11 @@ def classpath(version, *more):
     return os.pathsep.join([*more, os.path.join(jars(version), "*")])
 
 
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
 def logging_option(version, folder, level="INFO", stream="OUT"):
     """Writes the logging configuration of the release and returns the option that names it."""
     if number(version) >= (4, 0):
@@ -99,8 +104,11 @@ def logging_option(version, folder, level="INFO", stream="OUT"):
     else:
         path, text, option = os.path.join(folder, "log4j.properties"), LOG4J_1, \
             "-Dlog4j.configuration=file:"
-    with open(path, "w") as f:
-        f.write(text)
+    if not os.path.isfile(path) or read(path) != text:
+        part = f"{path}.{os.getpid()}"  # Another program may just be reading it.
+        with open(part, "w") as f:
+            f.write(text)
+        os.rename(part, path)
     return option + path
 
 
