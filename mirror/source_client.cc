@@ -339,17 +339,28 @@ Task<std::vector<ListedGroup>> SourceClient::groups(base::NodeId node) {
   co_return out;
 }
 
-Task<GroupAnswer> SourceClient::offsets_of_one(base::NodeId node, std::string group) {
-  protocol::OffsetFetchRequest request;
-  request.group_id = group;
-  request.topics.reset();
-  protocol::OffsetFetchResponse response;
-  CO_TRY_VOID(co_await ask(node, offset_fetch_of_all_topics, request, response,
-                           offset_fetch_of_many_groups - 1));
-  GroupAnswer answer{.error = response.error_code,
-                     .group = {.name = std::move(group), .offsets = {}}};
-  take_offsets(response.topics, answer);
-  co_return answer;
+// Before Kafka 3.0 each group is a request of its own; they are sent together.
+Task<std::vector<GroupAnswer>> SourceClient::offsets_one_by_one(base::NodeId node,
+                                                                std::vector<std::string> groups) {
+  std::vector<protocol::OffsetFetchRequest> requests(groups.size());
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    requests[i].group_id = groups[i];
+    requests[i].topics.reset();
+  }
+  std::vector<GroupAnswer> answers;
+  const auto take = [&](std::size_t i, protocol::OffsetFetchResponse response) {
+    GroupAnswer answer{.error = response.error_code,
+                       .group = {.name = std::move(groups[i]), .offsets = {}}};
+    if (response.error_code == 0) take_offsets(response.topics, answer);
+    answers.push_back(std::move(answer));
+  };
+  CO_TRY(SourceConnection* const connection, co_await broker(node));
+  const auto version = connection->version_of(
+      protocol::ApiKey::offset_fetch, offset_fetch_of_all_topics, offset_fetch_of_many_groups - 1);
+  if (!version) co_return SourceErrc::unsupported;
+  CO_TRY_VOID(
+      co_await connection->call_all<protocol::OffsetFetchResponse>(requests, *version, take));
+  co_return answers;
 }
 
 Task<std::vector<GroupAnswer>> SourceClient::group_offsets(base::NodeId node,
@@ -357,14 +368,9 @@ Task<std::vector<GroupAnswer>> SourceClient::group_offsets(base::NodeId node,
   CO_TRY(const std::int16_t version,
          co_await version_at(node, protocol::ApiKey::offset_fetch, offset_fetch_of_all_topics,
                              offset_fetch_by_name));
+  if (version < offset_fetch_of_many_groups)
+    co_return co_await offsets_one_by_one(node, std::move(groups));
   std::vector<GroupAnswer> answers;
-  if (version < offset_fetch_of_many_groups) {
-    for (std::string& group : groups) {
-      CO_TRY(GroupAnswer answer, co_await offsets_of_one(node, std::move(group)));
-      answers.push_back(std::move(answer));
-    }
-    co_return answers;
-  }
   protocol::OffsetFetchRequest request;
   for (const std::string& group : groups) {
     auto& entry = request.groups.emplace_back();
@@ -384,7 +390,7 @@ Task<std::vector<GroupAnswer>> SourceClient::group_offsets(base::NodeId node,
     const auto place = places.find(group.group_id);
     if (place == places.end()) continue;
     answers[place->second].error = group.error_code;
-    take_offsets(group.topics, answers[place->second]);
+    if (group.error_code == 0) take_offsets(group.topics, answers[place->second]);
   }
   co_return answers;
 }

@@ -129,7 +129,8 @@ class SourceClient {
                          std::int16_t at_most = INT16_MAX);
   Task<std::int16_t> version_at(base::NodeId node, protocol::ApiKey key, std::int16_t at_least,
                                 std::int16_t at_most);
-  Task<GroupAnswer> offsets_of_one(base::NodeId node, std::string group);
+  Task<std::vector<GroupAnswer>> offsets_one_by_one(base::NodeId node,
+                                                    std::vector<std::string> groups);
 
   boost::asio::any_io_executor executor_;
   SourceClientOptions options_;

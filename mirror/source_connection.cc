@@ -118,12 +118,11 @@ boost::asio::awaitable<base::Result<void>> SourceConnection::negotiate() {
   request.client_software_name = "calque";
   request.client_software_version = CALQUE_VERSION;
   for (std::int16_t version : {std::int16_t{3}, std::int16_t{0}}) {
-    begin(protocol::ApiKey::api_versions, version);
-    protocol::Writer writer(send_);
-    start_message(writer, protocol::ApiKey::api_versions, version);
-    encode(writer, version, request);
+    send_.clear();
+    append(request, version);
+    CO_TRY_VOID(co_await send(no_extra_wait));
     CO_TRY(const base::Bytes body,
-           co_await exchange(protocol::ApiKey::api_versions, version, no_extra_wait));
+           co_await receive(protocol::ApiKey::api_versions, version, correlation_id_));
     constexpr auto refused = static_cast<std::int16_t>(protocol::ErrorCode::unsupported_version);
     protocol::ApiVersionsResponse response;
     const bool error_in_v0 =
@@ -169,41 +168,48 @@ std::optional<std::int16_t> SourceConnection::version_of(protocol::ApiKey key,
 void SourceConnection::begin(protocol::ApiKey key, std::int16_t version) {
   const protocol::ApiInfo* info = protocol::find_api(key);
   CHECK(info != nullptr && info->has(version));
-  send_.clear();
-  send_.resize(prefix_bytes);
-}
-
-void SourceConnection::start_message(protocol::Writer& writer, protocol::ApiKey key,
-                                     std::int16_t version) {
+  send_.resize(send_.size() + prefix_bytes);
   // Wraps to 0, as Kafka's own clients do.
   correlation_id_ = correlation_id_ == INT32_MAX ? 0 : correlation_id_ + 1;
+  protocol::Writer writer(send_);
   encode(writer, protocol::RequestHeader{.api_key = static_cast<std::int16_t>(key),
                                          .api_version = version,
                                          .correlation_id = correlation_id_,
                                          .client_id = options_.client_id});
 }
 
-boost::asio::awaitable<base::Result<base::Bytes>> SourceConnection::exchange(
-    protocol::ApiKey key, std::int16_t version, std::chrono::milliseconds extra_wait) {
+void SourceConnection::end(std::size_t at) {
+  protocol::store_be<std::int32_t>(send_.data() + at,
+                                   static_cast<std::int32_t>(send_.size() - at - prefix_bytes));
+}
+
+boost::asio::awaitable<base::Result<void>> SourceConnection::send(
+    std::chrono::milliseconds extra_wait) {
   if (!stream_ || closed_here_) co_return fail(SourceErrc::closed);
-  protocol::store_be<std::int32_t>(send_.data(),
-                                   static_cast<std::int32_t>(send_.size() - prefix_bytes));
   deadline_->arm(options_.request_timeout + extra_wait);
   auto sent = co_await stream_->write(send_);
   if (!sent) co_return fail(sent.error());
-  auto received = co_await receive();
+  co_return boost::system::in_place_value;
+}
+
+boost::asio::awaitable<base::Result<base::Bytes>> SourceConnection::receive(
+    protocol::ApiKey key, std::int16_t version, std::int32_t correlation, bool more) {
+  auto received = co_await receive_frame(more);
   if (!received) co_return fail(received.error());
-  deadline_->disarm();
+  if (more)
+    deadline_->arm(options_.request_timeout);
+  else
+    deadline_->disarm();
   const base::Bytes response = base::Bytes(receive_).subspan(prefix_bytes, *received);
   protocol::ResponseHeader header;
   base::Bytes body;
   if (!decode(response, key, version, header, body)) co_return fail(SourceErrc::malformed);
-  if (header.correlation_id != correlation_id_) co_return fail(SourceErrc::wrong_correlation);
+  if (header.correlation_id != correlation) co_return fail(SourceErrc::wrong_correlation);
   co_return body;
 }
 
 // Reads one response into receive_, prefix included; answers its size without the prefix.
-boost::asio::awaitable<base::Result<std::size_t>> SourceConnection::receive() {
+boost::asio::awaitable<base::Result<std::size_t>> SourceConnection::receive_frame(bool more) {
   if (receive_.size() < small_buffer_bytes) receive_.resize(small_buffer_bytes);
   if (receive_.size() > 4 * receive_buffer_bytes) {
     receive_.resize(receive_buffer_bytes);
@@ -213,7 +219,9 @@ boost::asio::awaitable<base::Result<std::size_t>> SourceConnection::receive() {
   std::size_t want = prefix_bytes;
   bool size_known = false;
   while (have < want) {
-    auto n = co_await stream_->read_some(base::MutableBytes(receive_).subspan(have));
+    base::MutableBytes space = base::MutableBytes(receive_).subspan(have);
+    if (more) space = space.first(std::min(space.size(), want - have));
+    auto n = co_await stream_->read_some(space);
     if (!n) co_return n.error();
     have += *n;
     bytes_received_ += *n;
@@ -227,7 +235,7 @@ boost::asio::awaitable<base::Result<std::size_t>> SourceConnection::receive() {
     if (size_known && have == receive_.size() && have < want)
       receive_.resize(std::min(want, std::max(receive_buffer_bytes, have * 2)));
   }
-  // One request is outstanding, so nothing can follow its response.
+  // Nothing is outstanding any more, so nothing can follow.
   if (have > want) co_return SourceErrc::malformed;
   co_return want - prefix_bytes;
 }

@@ -68,13 +68,37 @@ class SourceConnection {
   boost::asio::awaitable<base::Result<void>> call(const Request& request, Response& response,
                                                   std::int16_t version,
                                                   std::chrono::milliseconds extra_wait = {}) {
-    begin(Request::api_key, version);
-    protocol::Writer writer(send_);
-    start_message(writer, Request::api_key, version);
-    encode(writer, version, request);
-    CO_TRY(const base::Bytes body, co_await exchange(Request::api_key, version, extra_wait));
+    send_.clear();
+    append(request, version);
+    CO_TRY_VOID(co_await send(extra_wait));
+    CO_TRY(const base::Bytes body, co_await receive(Request::api_key, version, correlation_id_));
     if (decode(body, version, response)) co_return boost::system::in_place_value;
     co_return fail(SourceErrc::malformed);
+  }
+
+  // Sends the requests one behind the other, so that all of them take one round trip, and gives
+  // their responses to `take(index, response)` in order. For some hundred small requests: the peer
+  // reads the next one when it has answered the last.
+  template <class Response, class Request, class Take>
+  boost::asio::awaitable<base::Result<void>> call_all(const std::vector<Request>& requests,
+                                                      std::int16_t version, Take take) {
+    std::vector<std::int32_t> correlations;
+    send_.clear();
+    for (const Request& request : requests) {
+      append(request, version);
+      correlations.push_back(correlation_id_);
+    }
+    if (requests.empty()) co_return boost::system::in_place_value;
+    CO_TRY_VOID(co_await send({}));
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const bool last = i + 1 == requests.size();
+      CO_TRY(const base::Bytes body,
+             co_await receive(Request::api_key, version, correlations[i], !last));
+      Response response;
+      if (!decode(body, version, response)) co_return fail(SourceErrc::malformed);
+      take(i, std::move(response));
+    }
+    co_return boost::system::in_place_value;
   }
 
   std::uint64_t bytes_received() const { return bytes_received_; }
@@ -82,13 +106,25 @@ class SourceConnection {
  private:
   class Deadline;
 
+  // Puts a message behind what is in send_.
+  template <class Request>
+  void append(const Request& request, std::int16_t version) {
+    const std::size_t at = send_.size();
+    begin(Request::api_key, version);
+    protocol::Writer writer(send_);
+    encode(writer, version, request);
+    end(at);
+  }
   void begin(protocol::ApiKey key, std::int16_t version);
-  void start_message(protocol::Writer& writer, protocol::ApiKey key, std::int16_t version);
+  void end(std::size_t at);
   base::Error fail(base::Error error);
-  boost::asio::awaitable<base::Result<base::Bytes>> exchange(protocol::ApiKey key,
-                                                             std::int16_t version,
-                                                             std::chrono::milliseconds extra_wait);
-  boost::asio::awaitable<base::Result<std::size_t>> receive();
+  boost::asio::awaitable<base::Result<void>> send(std::chrono::milliseconds extra_wait);
+  // The body of the next response; `more`: others may follow it at once.
+  boost::asio::awaitable<base::Result<base::Bytes>> receive(protocol::ApiKey key,
+                                                            std::int16_t version,
+                                                            std::int32_t correlation,
+                                                            bool more = false);
+  boost::asio::awaitable<base::Result<std::size_t>> receive_frame(bool more);
   boost::asio::awaitable<base::Result<void>> negotiate();
   boost::asio::awaitable<base::Result<void>> check_cluster(std::optional<std::string> expected);
 

@@ -137,6 +137,8 @@ boost::asio::awaitable<void> FakeSource::serve(std::shared_ptr<Connection> conne
         connection->socket, boost::asio::buffer(request.data(), request.size()), nothrow);
     if (e2 || stopped()) break;
     if (mute) continue;
+    boost::system::error_code error;
+    if (connection->socket.available(error) > 0) ++with_others_behind;
     base::Buffer out(4);
     if (!co_await answer(*connection, request, out) || stopped()) break;
     protocol::store_be<std::int32_t>(out.data(), static_cast<std::int32_t>(out.size() - 4));

@@ -100,6 +100,7 @@ class FakeSource {
   // What was asked.
   int fetches = 0, connections = 0, full_fetches = 0;
   int group_listings = 0, offset_fetches = 0;
+  int with_others_behind = 0;  // requests that the next one had come with
   std::int16_t fetch_version = -1;
   std::vector<protocol::FetchRequest> last_fetches;  // the newest last, at most 64
   std::deque<base::Buffer> kept;                     // requests, which last_fetches borrow from

@@ -271,3 +271,19 @@ TEST_CASE("a broker that ends in the middle of a failover does not wait for the 
   world.boot();
   world.await_state("t", 0, "STOPPED");
 }
+
+TEST_CASE("groups of an old source, which are asked for one by one, are asked for together") {
+  World world(kafka_2_1);
+  constexpr int groups = 250;
+  for (int i = 0; i < groups; ++i) commit_at_source(world, "g-" + std::to_string(i), i % 5);
+  world.source.groups["g-7"].error =
+      static_cast<std::int16_t>(protocol::ErrorCode::not_coordinator);
+  world.copy_one();
+  world.spin([&] { return has_offset(world, "g-249", 249 % 5); });
+  for (int i = 0; i < groups; ++i)
+    if (i != 7) CHECK(has_offset(world, "g-" + std::to_string(i), i % 5));
+  CHECK_FALSE(committed(world, "g-7"));
+  CHECK(world.source.with_others_behind > groups / 2);
+  world.source.groups["g-7"].error = 0;
+  world.spin([&] { return has_offset(world, "g-7", 2); });
+}
