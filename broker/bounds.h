@@ -30,6 +30,10 @@ constexpr std::size_t fetch_session_partitions_max = 1'000'000;
 // most five ahead, librdkafka's plain one as many as it likes.
 constexpr std::size_t answers_owed_max = 256;
 
+// Of each shard. Syncs of different files at the same time share one commit of the file system's
+// journal.
+constexpr std::size_t disk_threads = 2;
+
 // Smaller regions of files are copied into the answer: one system call less each.
 constexpr std::uint32_t sendfile_bytes_min = 16 * 1024;
 

@@ -53,10 +53,11 @@ Shard* Shard::current() {
 
 void Shard::start() {
   CHECK(!io_thread_.joinable());
-  disk_thread_ = std::thread([this] {
-    name_thread("disk-" + std::to_string(index_));
-    run_for_ever(disk_);
-  });
+  for (std::size_t i = 0; i < disk_threads; ++i)
+    disk_threads_[i] = std::thread([this, i] {
+      name_thread("disk-" + std::to_string(index_) + "." + std::to_string(i));
+      run_for_ever(disk_);
+    });
   io_thread_ = std::thread([this] {
     current_shard = this;
     name_thread("shard-" + std::to_string(index_));
@@ -69,7 +70,8 @@ void Shard::stop() {
   io_.stop();
   if (io_thread_.joinable()) io_thread_.join();
   disk_.stop();
-  if (disk_thread_.joinable()) disk_thread_.join();
+  for (std::thread& one : disk_threads_)
+    if (one.joinable()) one.join();
 }
 
 std::shared_ptr<Partition> Shard::find(const base::TopicPartition& id) const {

@@ -1,6 +1,7 @@
-// A shard: one thread with its io_context, the partitions and connections that belong to it, and a
-// disk thread for what waits for the device. Only the shard's own thread touches what is in it.
+// A shard: one thread with its io_context, the partitions and connections that belong to it, and
+// disk threads for what waits for the device. Only the shard's own thread touches what is in it.
 #pragma once
+#include <array>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -20,6 +21,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "broker/bounds.h"
 #include "broker/byte_budget.h"
 #include "broker/catalog.h"
 #include "broker/wake_signal.h"
@@ -39,7 +41,7 @@ class Shard {
   Shard(std::size_t index, std::uint64_t request_bytes_max);
   ~Shard();
 
-  // Starts both threads. stop() ends them: work still queued is dropped. Not from a shard's thread.
+  // Starts all threads. stop() ends them: work still queued is dropped. Not from a shard's thread.
   void start();
   void stop();
 
@@ -77,8 +79,8 @@ class Shard {
   // Notified by begin_stop(): loops wait for it between their rounds.
   Signal& stop_signal() { return stop_signal_; }
 
-  // Runs `f` (blocking) on the disk thread, in order with the others, and answers its result. The
-  // queue is bounded by its users: one sync a partition, one checkpoint, one deletion at a time.
+  // Runs `f` (blocking) on a disk thread, beside others, and answers its result. The queue is
+  // bounded by its users: one sync a partition, one checkpoint, one deletion at a time.
   template <class F>
   boost::asio::awaitable<std::invoke_result_t<F>> on_disk(F f) {
     auto job = [work = std::move(f)]() mutable -> boost::asio::awaitable<std::invoke_result_t<F>> {
@@ -99,11 +101,11 @@ class Shard {
   Signal stop_signal_;
   // Last, so that what still waits in them is destroyed before what it refers to.
   boost::asio::io_context io_{1};
-  boost::asio::io_context disk_{1};
+  boost::asio::io_context disk_{disk_threads};
   boost::asio::executor_work_guard<Executor> io_work_;
   boost::asio::executor_work_guard<Executor> disk_work_;
   std::thread io_thread_;
-  std::thread disk_thread_;
+  std::array<std::thread, disk_threads> disk_threads_;
 };
 
 // Runs `f`, a callable that gives an awaitable, on the shard that owns the data and resumes the

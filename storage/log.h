@@ -7,8 +7,8 @@
 //                     Refuses only what is out of order, above the leader epoch, or damaged.
 //
 // Not thread-safe: all calls come from the thread of the shard that owns the partition, except that
-// the body of a SyncJob runs on the shard's disk thread. Appends are in the page cache when the
-// call returns and durable once a SyncJob that began after them has finished.
+// the body of a SyncJob runs on one of the shard's disk threads. Appends are in the page cache when
+// the call returns and durable once a SyncJob that began after them has finished.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -8,7 +8,7 @@
 //     that a 32-bit relative offset cannot span: the recovery point in log-state moves to the new
 //     segment before anything is written there, and the log then ends behind the gap.
 //   - What must be written when data becomes durable (epoch file, log state, removal of segments
-//     below the log start) is done by the SyncJob, after the data, on the disk thread. `turn_`
+//     below the log start) is done by the SyncJob, after the data, on a disk thread. `turn_`
 //     orders it with truncations, which run on the owner's thread.
 #pragma once
 #include <functional>

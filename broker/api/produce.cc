@@ -108,18 +108,24 @@ Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items
   co_return written;
 }
 
-// The syncs of several logs queue behind one another on the disk thread, but each covers whatever
-// came in meanwhile.
-Task<bool> flush_on_shard(Shard& shard, std::vector<Written> written) {
-  for (const Written& one : written) {
-    const auto partition = shard.find(one.id);
-    if (!partition) {
-      refuse(*one.answer, error_of_missing(shard, one.id));
-      continue;
-    }
-    const auto flushed = co_await partition->flush(one.end);
-    if (flushed.has_error()) refuse(*one.answer, kafka_error(flushed.error()));
+Task<bool> flush_one(Shard& shard, Written one) {
+  const auto partition = shard.find(one.id);
+  if (!partition) {
+    refuse(*one.answer, error_of_missing(shard, one.id));
+    co_return false;
   }
+  const auto flushed = co_await partition->flush(one.end);
+  if (flushed.has_error()) refuse(*one.answer, kafka_error(flushed.error()));
+  co_return flushed.has_value();
+}
+
+// All at once: the syncs of several logs share what the file system writes for each of them.
+Task<bool> flush_on_shard(Shard& shard, std::vector<Written> written) {
+  std::vector<Job<bool>> jobs;
+  jobs.reserve(written.size());
+  for (const Written& one : written)
+    jobs.push_back({&shard, [&shard, one] { return flush_one(shard, one); }});
+  co_await on_each(std::move(jobs));
   co_return true;
 }
 
