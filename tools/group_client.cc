@@ -9,7 +9,6 @@
 #include "protocol/error_code.h"
 #include "protocol/messages/delete_groups.gen.h"
 #include "protocol/messages/describe_cluster.gen.h"
-#include "protocol/messages/describe_groups.gen.h"
 #include "protocol/messages/find_coordinator.gen.h"
 #include "protocol/messages/list_groups.gen.h"
 #include "protocol/messages/metadata.gen.h"
@@ -53,6 +52,35 @@ bool coordinator_is_away(std::int16_t error) {
         fmt::format("group '{}' has members, so {}; end its consumers first", group, what));
   throw Failure(ExitCode::failed,
                 fmt::format("of group '{}' {}: {}", group, what, error_text(error, message)));
+}
+
+bool is_of_consumer_protocol(const GroupDetails& group) {
+  return group.type == "consumer" || group.type == "Consumer";
+}
+
+// Of one group that was asked for.
+template <class Groups>
+const auto& only_one(const Groups& groups, const std::string& coordinator) {
+  if (groups.size() == 1) return groups[0];
+  throw Failure(ExitCode::failed,
+                fmt::format("{} answered without the group that was asked for; look at the "
+                            "broker's log",
+                            coordinator));
+}
+
+std::string member_type(std::int8_t number) {
+  if (number == 0) return "classic";
+  return number == 1 ? "consumer" : "";
+}
+
+template <class Assignment>
+std::vector<GroupPlace> places_of(const Assignment& assignment) {
+  std::vector<GroupPlace> places;
+  for (const auto& topic : assignment.topic_partitions)
+    for (const std::int32_t partition : topic.partitions)
+      places.emplace_back(topic.topic_name, partition);
+  std::ranges::sort(places);
+  return places;
 }
 
 template <class Topics>
@@ -137,46 +165,80 @@ std::vector<GroupRow> GroupClient::list() {
 }
 
 GroupDetails GroupClient::describe(const std::string& group) {
-  protocol::DescribeGroupsRequest request;
-  request.groups = {group};
-  const auto response = coordinator(group).call<protocol::DescribeGroupsResponse>(request);
   GroupDetails out;
   out.group = group;
-  out.coordinator = coordinator_->address().to_string();
-  if (response.groups.size() != 1)
-    throw Failure(ExitCode::failed,
-                  fmt::format("{} answered without the group that was asked for; look at the "
-                              "broker's log",
-                              out.coordinator));
-  const auto& found = response.groups[0];
-  const bool none = is_code(found.error_code, protocol::ErrorCode::group_id_not_found) ||
-                    (found.error_code == 0 && found.group_state == "Dead");
-  if (found.error_code != 0 && !none)
-    fail_group(group, "the state is not told", found.error_code, found.error_message);
-  // Groups of other protocols than the classic one are only listed.
+  out.coordinator = coordinator(group).address().to_string();
+  // Groups of other protocols than these two are only listed.
   for (const GroupRow& row : list())
     if (row.group == group) {
       out.state = row.state;
       out.type = row.type;
       out.listed = true;
     }
-  if (none) {
-    if (!out.listed)
-      fail_group(group, "", static_cast<std::int16_t>(protocol::ErrorCode::group_id_not_found));
-    return out;
-  }
-  out.state = found.group_state;
-  out.protocol = found.protocol_data;
-  for (const auto& member : found.members) {
+  const bool told = is_of_consumer_protocol(out) && describe_consumer(group, out);
+  if (!told) describe_classic(group, out);
+  return out;
+}
+
+void GroupClient::describe_classic(const std::string& group, GroupDetails& out) {
+  protocol::DescribeGroupsRequest request;
+  request.groups = {group};
+  const auto response = coordinator(group).call<protocol::DescribeGroupsResponse>(request);
+  const auto& found = only_one(response.groups, out.coordinator);
+  const bool none = is_code(found.error_code, protocol::ErrorCode::group_id_not_found) ||
+                    (found.error_code == 0 && found.group_state == "Dead");
+  if (found.error_code != 0 && !none)
+    fail_group(group, "the state is not told", found.error_code, found.error_message);
+  if (!none) return take_details(found, out);
+  if (!out.listed)
+    fail_group(group, "", static_cast<std::int16_t>(protocol::ErrorCode::group_id_not_found));
+}
+
+bool GroupClient::describe_consumer(const std::string& group, GroupDetails& out) {
+  using Request = protocol::ConsumerGroupDescribeRequest;
+  Client& client = coordinator(group);
+  if (!client.serves(Request::api_key, Request::min_version)) return false;
+  Request request;
+  request.group_ids = {group};
+  const auto response = client.call<protocol::ConsumerGroupDescribeResponse>(request);
+  const auto& found = only_one(response.groups, out.coordinator);
+  if (is_code(found.error_code, protocol::ErrorCode::group_id_not_found)) return false;
+  if (found.error_code != 0)
+    fail_group(group, "the state is not told", found.error_code, found.error_message);
+  take_details(found, out);
+  return true;
+}
+
+void take_details(const protocol::DescribeGroupsResponse::Group& from, GroupDetails& out) {
+  out.state = from.group_state;
+  out.protocol = from.protocol_data;
+  for (const auto& member : from.members) {
     GroupMemberRow& row = out.members.emplace_back();
     row.member = member.member_id;
     row.instance = member.group_instance_id;
     row.client = member.client_id;
     row.host = member.client_host;
-    if (found.protocol_type == "consumer")
+    if (from.protocol_type == "consumer")
       row.partitions = assigned_partitions(member.member_assignment);
   }
-  return out;
+}
+
+void take_details(const protocol::ConsumerGroupDescribeResponse::Group& from, GroupDetails& out) {
+  out.state = from.group_state;
+  out.protocol = from.assignor_name;
+  out.epoch = from.group_epoch;
+  out.assignment_epoch = from.assignment_epoch;
+  for (const auto& member : from.members) {
+    GroupMemberRow& row = out.members.emplace_back();
+    row.member = member.member_id;
+    row.instance = member.instance_id;
+    row.client = member.client_id;
+    row.host = member.client_host;
+    row.epoch = member.member_epoch;
+    row.type = member_type(member.member_type);
+    row.partitions = places_of(member.assignment);
+    row.target = places_of(member.target_assignment);
+  }
 }
 
 std::vector<CommittedRow> GroupClient::committed(const std::string& group) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "protocol/base/bytes.h"
+#include "protocol/messages/consumer_group_describe.gen.h"
+#include "protocol/messages/describe_groups.gen.h"
 #include "tools/cluster.h"
 #include "tools/group_report.h"
 
@@ -31,12 +33,19 @@ class GroupClient {
 
  private:
   Client& coordinator(const std::string& group);
+  void describe_classic(const std::string& group, GroupDetails& out);
+  // False: the broker cannot tell, or the group is of the classic protocol by now.
+  bool describe_consumer(const std::string& group, GroupDetails& out);
 
   std::vector<Address> bootstrap_;
   Cluster cluster_;
   std::string coordinator_of_;
   std::unique_ptr<Client> coordinator_;
 };
+
+// What a broker says of a group that is there.
+void take_details(const protocol::DescribeGroupsResponse::Group& from, GroupDetails& out);
+void take_details(const protocol::ConsumerGroupDescribeResponse::Group& from, GroupDetails& out);
 
 // The partitions that a member of a classic group was assigned, as the consumer protocol writes
 // them; nothing where it does not.

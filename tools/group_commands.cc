@@ -213,7 +213,7 @@ std::vector<Command> group_commands() {
        list_groups},
       {"group describe",
        "GROUP",
-       "Shows state, members, committed offsets and lag.",
+       "Shows state, members of either protocol, committed offsets and lag.",
        {bootstrap_option(), json_option()},
        "calque group describe billing",
        describe_group},

@@ -27,6 +27,39 @@ std::optional<T> number_in(std::string_view text) {
   return value;
 }
 
+// "3", or "3 to 5" where a member is to have others than it has.
+std::string partition_count(const GroupMemberRow& member) {
+  std::string text = std::to_string(member.partitions.size());
+  if (member.target && *member.target != member.partitions)
+    text += fmt::format(" to {}", member.target->size());
+  return text;
+}
+
+void add_places(Json& json, const std::vector<GroupPlace>& places) {
+  json.begin_array();
+  for (const auto& [topic, partition] : places)
+    json.begin_object().field("topic", topic).field("partition", partition).end_object();
+  json.end_array();
+}
+
+void add_member(Json& json, const GroupMemberRow& member) {
+  json.begin_object()
+      .field("member", member.member)
+      .field("instance", member.instance)
+      .field("clientId", member.client)
+      .field("host", member.host)
+      .field("type", text_or_nothing(member.type))
+      .field("epoch", member.epoch);
+  json.key("partitions");
+  add_places(json, member.partitions);
+  json.key("target");
+  if (member.target)
+    add_places(json, *member.target);
+  else
+    json.null();
+  json.end_object();
+}
+
 [[noreturn]] void no_datetime(const std::string& text) {
   throw Failure(ExitCode::usage,
                 fmt::format("'{}' is no time: write it as 2026-11-30T12:00:00Z, with a zone like "
@@ -76,15 +109,25 @@ std::string group_list_json(const std::vector<GroupRow>& rows) {
 }
 
 std::string group_text(const GroupDetails& group, const std::vector<GroupPartitionRow>& rows) {
-  std::string text = fmt::format("Group {}, {}, {} member(s), coordinator {}\n", group.group,
+  std::string text = fmt::format("Group {}, {}, {} member(s), coordinator {}", group.group,
                                  group.state.empty() ? "state unknown" : group.state,
                                  group.members.size(), group.coordinator);
+  if (group.epoch && group.assignment_epoch)
+    text +=
+        fmt::format(", epoch {}, assignment of epoch {}", *group.epoch, *group.assignment_epoch);
+  text += '\n';
   if (!group.members.empty()) {
-    const Table members({{"MEMBER", 50}, {"CLIENT-ID", 20}, {"HOST", 18}, {"PARTITIONS", 0}});
+    std::vector<Column> columns{{"MEMBER", 50}, {"CLIENT-ID", 20}, {"HOST", 18}};
+    if (group.epoch) columns.insert(columns.end(), {{"TYPE", 10}, {"EPOCH", 10}});
+    columns.push_back({"PARTITIONS", 0});
+    const Table members(columns);
     text += members.header();
-    for (const GroupMemberRow& member : group.members)
-      text += members.row(
-          {member.member, member.client, member.host, std::to_string(member.partitions.size())});
+    for (const GroupMemberRow& member : group.members) {
+      std::vector<std::string> cells{member.member, member.client, member.host};
+      if (group.epoch) cells.insert(cells.end(), {member.type, cell(member.epoch)});
+      cells.push_back(partition_count(member));
+      text += members.row(cells);
+    }
   }
   if (rows.empty()) return text + "No committed offsets\n";
   const Table table({{"TOPIC", 40},
@@ -108,19 +151,11 @@ std::string group_json(const GroupDetails& group, const std::vector<GroupPartiti
       .field("state", text_or_nothing(group.state))
       .field("type", text_or_nothing(group.type))
       .field("assignor", text_or_nothing(group.protocol))
-      .field("coordinator", group.coordinator);
+      .field("coordinator", group.coordinator)
+      .field("epoch", group.epoch)
+      .field("assignmentEpoch", group.assignment_epoch);
   json.key("members").begin_array();
-  for (const GroupMemberRow& member : group.members) {
-    json.begin_object()
-        .field("member", member.member)
-        .field("instance", member.instance)
-        .field("clientId", member.client)
-        .field("host", member.host);
-    json.key("partitions").begin_array();
-    for (const auto& [topic, partition] : member.partitions)
-      json.begin_object().field("topic", topic).field("partition", partition).end_object();
-    json.end_array().end_object();
-  }
+  for (const GroupMemberRow& member : group.members) add_member(json, member);
   json.end_array().key("offsets").begin_array();
   for (const GroupPartitionRow& row : rows) {
     std::optional<base::Offset> offset;

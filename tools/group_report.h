@@ -25,11 +25,17 @@ struct CommittedRow {
   std::string metadata;
 };
 
+using GroupPlace = std::pair<std::string, std::int32_t>;  // topic and partition
+
 struct GroupMemberRow {
   std::string member;
   std::optional<std::string> instance;
   std::string client, host;
-  std::vector<std::pair<std::string, std::int32_t>> partitions;
+  std::vector<GroupPlace> partitions;  // sorted
+  // Of groups of the "consumer" protocol alone.
+  std::string type = {};                               // classic or consumer; empty: not told
+  std::optional<std::int32_t> epoch = {};              // what it was last told
+  std::optional<std::vector<GroupPlace>> target = {};  // what it is to have; sorted
 };
 
 struct GroupDetails {
@@ -37,7 +43,8 @@ struct GroupDetails {
   std::string coordinator;
   bool listed = false;
   std::string state, type;
-  std::string protocol;  // the assignor of a classic group
+  std::string protocol;                                 // the assignor
+  std::optional<std::int32_t> epoch, assignment_epoch;  // of the "consumer" protocol alone
   std::vector<GroupMemberRow> members;
 };
 

@@ -48,6 +48,12 @@ class Consumers(groups_test.Consumers):
         out = self.groups("--describe", "--group", "readers", "--members", "--verbose")
         if "orders" not in out or "TARGET-ASSIGNMENT" not in out:
             raise AssertionError(f"no assignment:\n{out}")
+        told = self.calque.json("group", "describe", "readers")
+        groups_test.must_hold(f"{told['type']} {told['state']} {told['assignor']}",
+                              "consumer Stable uniform")
+        for which in ("partitions", "target"):
+            places = sorted(p["partition"] for m in told["members"] for p in m[which])
+            suite.equal(which, places, list(range(6)))
 
     def crashed(self):
         """One consumer dies without a word: its session ends, and the other takes over."""

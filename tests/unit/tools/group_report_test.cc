@@ -52,8 +52,10 @@ TEST_CASE("a group as text and as JSON", "[tools]") {
                   "               4          m-1\n") != std::string::npos);
   CHECK(tools::group_json(group_details(), {row, partition_row({}, {}, {})}) ==
         R"({"group":"g","state":"Stable","type":"classic","assignor":"range","coordinator":"h:1",)"
+        R"("epoch":null,"assignmentEpoch":null,)"
         R"("members":[{"member":"m-1","instance":null,"clientId":"client","host":"/10.0.0.1",)"
-        R"("partitions":[{"topic":"t","partition":3}]}],"offsets":[)"
+        R"("type":null,"epoch":null,"partitions":[{"topic":"t","partition":3}],"target":null}],)"
+        R"("offsets":[)"
         R"({"topic":"t","partition":3,"committedOffset":5,"leaderEpoch":4,"metadata":"meta",)"
         R"("logStartOffset":0,"logEndOffset":9,"lag":4,"member":"m-1"},)"
         R"({"topic":"t","partition":3,"committedOffset":null,"leaderEpoch":null,"metadata":null,)"
@@ -63,6 +65,72 @@ TEST_CASE("a group as text and as JSON", "[tools]") {
   CHECK(tools::group_list_json({{"g", "consumer", "", ""}}) ==
         R"([{"group":"g","state":null,"type":null,"protocolType":"consumer"}])"
         "\n");
+}
+
+TEST_CASE("a group of the consumer protocol as text and as JSON", "[tools]") {
+  protocol::ConsumerGroupDescribeResponse::Group told;
+  told.group_state = "Reconciling";
+  told.group_epoch = 7;
+  told.assignment_epoch = 6;
+  told.assignor_name = "uniform";
+  auto& modern = told.members.emplace_back();
+  modern.member_id = "m-1";
+  modern.instance_id = "i";
+  modern.client_id = "client";
+  modern.client_host = "/10.0.0.1";
+  modern.member_epoch = 5;
+  modern.member_type = 1;
+  modern.assignment.topic_partitions.push_back({{}, "u", {0}});
+  modern.assignment.topic_partitions.push_back({{}, "t", {3, 1}});
+  modern.target_assignment.topic_partitions.push_back({{}, "t", {3}});
+  auto& classic = told.members.emplace_back();
+  classic.member_id = "m-2";
+  classic.member_epoch = 6;
+  classic.member_type = 0;
+  tools::GroupDetails group;
+  group.group = "g";
+  group.coordinator = "h:1";
+  group.type = "consumer";
+  tools::take_details(told, group);
+  using Places = std::vector<tools::GroupPlace>;
+  CHECK(group.members.at(0).partitions == Places{{"t", 1}, {"t", 3}, {"u", 0}});
+
+  const std::string text = tools::group_text(group, {});
+  CHECK(
+      text.starts_with("Group g, Reconciling, 2 member(s), coordinator h:1, epoch 7, assignment "
+                       "of epoch 6\nMEMBER "));
+  CHECK(text.find("/10.0.0.1          consumer   5          3 to 1\n") != std::string::npos);
+  CHECK(text.find("classic    6          0\n") != std::string::npos);
+  CHECK(tools::group_json(group, {}) ==
+        R"({"group":"g","state":"Reconciling","type":"consumer","assignor":"uniform",)"
+        R"("coordinator":"h:1","epoch":7,"assignmentEpoch":6,"members":[)"
+        R"({"member":"m-1","instance":"i","clientId":"client","host":"/10.0.0.1",)"
+        R"("type":"consumer","epoch":5,"partitions":[{"topic":"t","partition":1},)"
+        R"({"topic":"t","partition":3},{"topic":"u","partition":0}],)"
+        R"("target":[{"topic":"t","partition":3}]},)"
+        R"({"member":"m-2","instance":null,"clientId":"","host":"","type":"classic","epoch":6,)"
+        R"("partitions":[],"target":[]}],"offsets":[]})"
+        "\n");
+
+  // Version 0 does not say which protocol a member speaks.
+  told.members[0].member_type = -1;
+  tools::GroupDetails older;
+  tools::take_details(told, older);
+  CHECK(older.members.at(0).type.empty());
+}
+
+TEST_CASE("a classic group as a broker tells it", "[tools]") {
+  protocol::DescribeGroupsResponse::Group told;
+  told.group_state = "Stable";
+  told.protocol_type = "connect";
+  told.protocol_data = "sessioned";
+  told.members.emplace_back().member_id = "m-1";
+  tools::GroupDetails group;
+  tools::take_details(told, group);
+  CHECK(group.protocol == "sessioned");
+  CHECK_FALSE(group.epoch);
+  CHECK_FALSE(group.members.at(0).target);
+  CHECK(group.members.at(0).partitions.empty());
 }
 
 TEST_CASE("which partitions a reset means", "[tools]") {
