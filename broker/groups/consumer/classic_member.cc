@@ -103,10 +103,10 @@ class JoinOfClassic {
     SubscriptionChange change;
     if (const auto refusal = update_subscription(group_, old_, updated, around_, change, out_))
       return refusal->error;
-    Epochs epochs{group_.epoch, group_.subscriptions().is_homogeneous(group_.members().size())};
+    std::int32_t group_epoch = group_.epoch;
     if (change.any() || group_.is_refresh_due(around_.now_ms))
-      epochs = refresh_metadata(group_, old_, updated, change.any(), around_, out_);
-    const Target target = update_target(group_, epochs, old_, updated, around_, out_);
+      group_epoch = refresh_metadata(group_, old_, updated, change.any(), around_, out_);
+    const Target target = update_target(group_, group_epoch, old_, updated, around_, out_);
     const auto next =
         take_step(group_, updated, target, change.any(),
                   owned_partitions(subscription.owned, around_.topics), around_, out_);

@@ -102,10 +102,10 @@ class Heartbeat {
       return refusal;
     const bool raise = change.names || change.regex_is_known ||
                        changes_assignor(group_, old_, updated, around_.settings);
-    Epochs epochs{group_.epoch, group_.subscriptions().is_homogeneous(group_.members().size())};
+    std::int32_t group_epoch = group_.epoch;
     if (raise || group_.is_refresh_due(around_.now_ms))
-      epochs = refresh_metadata(group_, old_, updated, raise, around_, out_);
-    const Target target = update_target(group_, epochs, old_, updated, around_, out_);
+      group_epoch = refresh_metadata(group_, old_, updated, raise, around_, out_);
+    const Target target = update_target(group_, group_epoch, old_, updated, around_, out_);
     const std::optional<Member> reconciled =
         take_step(group_, updated, target, change.any(), owned_, around_, out_);
     if (!reconciled) {
@@ -223,6 +223,21 @@ HeartbeatOutcome decide_leave(const ConsumerGroup& group, const Request& request
   return out;
 }
 
+// Whether a member that has come to the expression is still to have topics of what it wanted
+// before.
+bool leaves_targets(const ConsumerGroup& group, const std::string& regex,
+                    const ResolvedRegex& resolved, const TopicsView& topics) {
+  const ConsumerGroup::Regexes known{{regex, resolved}};
+  return std::ranges::any_of(group.members(), [&](const auto& entry) {
+    const Member& member = entry.second;
+    if (member.regex != regex) return false;
+    const std::set<base::Uuid> wanted = subscribed_topic_ids(member, known, topics);
+    return std::ranges::any_of(group.target_of(member.id), [&](const auto& topic) {
+      return topics.find(topic.first) && !wanted.contains(topic.first);
+    });
+  });
+}
+
 }  // namespace
 
 HeartbeatOutcome refused_heartbeat(const Refusal& refusal) {
@@ -298,7 +313,10 @@ Outcome decide_regexes(const ConsumerGroup& group, const std::vector<std::string
     const ResolvedRegex resolved{topics, around.topics.version(), around.now_ms};
     static const ResolvedRegex none;
     const ResolvedRegex* before = group.find_regex(regex);
-    if (before == nullptr) before = &none;
+    if (before == nullptr) {
+      before = &none;
+      changed = changed || leaves_targets(group, regex, resolved, around.topics);
+    }
     if (before->topics != resolved.topics) {
       changed = true;
       after.remove(*before);

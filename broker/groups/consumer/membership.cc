@@ -44,9 +44,8 @@ bool needs_lookup(const ConsumerGroup& group, const Subscriptions& after, bool i
 }
 
 AssignmentInput assignment_input(const ConsumerGroup& group, const Member& updated,
-                                 bool homogeneous, const TopicsView& topics) {
+                                 const TopicsView& topics) {
   AssignmentInput input;
-  input.homogeneous = homogeneous;
   const Member* replaced =
       updated.instance_id ? group.static_member(*updated.instance_id) : nullptr;
   const std::string& target_holder =
@@ -144,24 +143,21 @@ bool changes_assignor(const ConsumerGroup& group, const Member& old, const Membe
   return preferred_assignor(group.subscriptions(), settings) != preferred_assignor(after, settings);
 }
 
-Epochs refresh_metadata(const ConsumerGroup& group, const Member& old, const Member& updated,
-                        bool must_raise, const Surroundings& around, Outcome& out) {
+std::int32_t refresh_metadata(const ConsumerGroup& group, const Member& old, const Member& updated,
+                              bool must_raise, const Surroundings& around, Outcome& out) {
   const Subscriptions after = subscriptions_after(group, old, updated);
   const std::int64_t hash = hash_of_topics(after.topic_names(), around.topics);
-  const bool replaces = updated.instance_id && group.static_member(*updated.instance_id) != nullptr;
-  const bool is_new = group.find(updated.id) == nullptr && !replaces;
-  const std::size_t members = group.members().size() + (is_new ? 1 : 0);
-  Epochs epochs{group.epoch, after.is_homogeneous(members)};
+  std::int32_t epoch = group.epoch;
   if (must_raise || hash != group.metadata_hash) {
-    ++epochs.group;
-    out.records.push_back(epoch_record(group.id(), epochs.group, hash));
+    ++epoch;
+    out.records.push_back(epoch_record(group.id(), epoch, hash));
   }
-  out.metadata_refresh = {around.now_ms + metadata_refresh_interval_ms, epochs.group};
+  out.metadata_refresh = {around.now_ms + metadata_refresh_interval_ms, epoch};
   if (group.has_partition_metadata) out.records.push_back(partition_metadata_tombstone(group.id()));
-  return epochs;
+  return epoch;
 }
 
-Target update_target(const ConsumerGroup& group, const Epochs& epochs, const Member& old,
+Target update_target(const ConsumerGroup& group, std::int32_t group_epoch, const Member& old,
                      const Member& updated, const Surroundings& around, Outcome& out) {
   const Member* replaced =
       updated.instance_id ? group.static_member(*updated.instance_id) : nullptr;
@@ -171,12 +167,13 @@ Target update_target(const ConsumerGroup& group, const Epochs& epochs, const Mem
   const std::int64_t age_ms = around.now_ms - group.assigned_ms;
   const std::int64_t interval_ms = around.settings.assignment_interval_ms;
   const bool too_early = group.assigned_ms != 0 && age_ms < interval_ms && age_ms > -interval_ms;
-  if (group.assignment_epoch >= epochs.group || too_early) return {group.assignment_epoch, present};
+  if (group.assignment_epoch >= group_epoch || too_early) return {group.assignment_epoch, present};
 
-  const AssignmentInput input = assignment_input(group, updated, epochs.homogeneous, around.topics);
+  AssignmentInput input = assignment_input(group, updated, around.topics);
   const Subscriptions after = subscriptions_after(group, old, updated);
+  input.homogeneous = after.is_homogeneous(input.members.size());
   AssignmentResult result = assign(preferred_assignor(after, around.settings), input);
-  Target target{epochs.group, {}};
+  Target target{group_epoch, {}};
   for (std::size_t i = 0; i < input.members.size(); ++i) {
     const AssignmentInput::Member& member = input.members[i];
     // Its previous target is written down under another id, and moves with the member.
@@ -186,7 +183,7 @@ Target update_target(const ConsumerGroup& group, const Epochs& epochs, const Mem
       out.records.push_back(target_record(group.id(), member.id, result[i]));
     if (member.id == updated.id) target.partitions = std::move(result[i]);
   }
-  out.records.push_back(assignment_epoch_record(group.id(), epochs.group, around.now_ms));
+  out.records.push_back(assignment_epoch_record(group.id(), group_epoch, around.now_ms));
   return target;
 }
 

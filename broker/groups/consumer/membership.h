@@ -29,20 +29,17 @@ AssignorKind preferred_assignor(const Subscriptions& subscriptions, const Settin
 bool changes_assignor(const ConsumerGroup& group, const Member& old, const Member& updated,
                       const Settings& settings);
 
-struct Epochs {
-  std::int32_t group = 0;
-  bool homogeneous = true;
-};
-// Raises the group's epoch if `must_raise`, or when the topics are not what they were.
-Epochs refresh_metadata(const ConsumerGroup& group, const Member& old, const Member& updated,
-                        bool must_raise, const Surroundings& around, Outcome& out);
+// Raises the group's epoch if `must_raise`, or when the topics are not what they were. The epoch as
+// it is then.
+std::int32_t refresh_metadata(const ConsumerGroup& group, const Member& old, const Member& updated,
+                              bool must_raise, const Surroundings& around, Outcome& out);
 
 struct Target {
   std::int32_t epoch = 0;
   Partitions partitions;  // of the member
 };
 // The newest target, computed anew if the group's epoch is ahead and enough time has passed.
-Target update_target(const ConsumerGroup& group, const Epochs& epochs, const Member& old,
+Target update_target(const ConsumerGroup& group, std::int32_t group_epoch, const Member& old,
                      const Member& updated, const Surroundings& around, Outcome& out);
 
 // A step of the member towards its target. Nothing: its state is unknown.

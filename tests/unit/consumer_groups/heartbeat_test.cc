@@ -375,6 +375,46 @@ TEST_CASE("regular expressions are looked up, and looked up again when topics co
   CHECK_FALSE(w.group->is_subscribed_to("log-1"));
 }
 
+TEST_CASE("who comes to an expression that stands for nothing gives its partitions to others") {
+  Checked w;
+  w.topics.add("log-1", 2);
+  w.topics.add("log-2", 2);
+  FakeClient a, b;
+  a.id = "a";
+  a.regex = "log-.*";
+  b.id = "b";
+  b.names = {"log-1", "log-2"};
+  const auto settle = [&] {
+    for (int i = 0; i < 6; ++i) {
+      a.beat(w);
+      b.beat(w);
+    }
+  };
+  settle();
+  REQUIRE(count_of(a.owned) == 2);
+  w.pass(11'000);
+  a.regex = "nothing";
+  a.wants_changed = true;
+  settle();
+  CHECK(a.owned.empty());
+  CHECK(w.group->target_of("a").empty());
+  CHECK(count_of(b.owned) == 4);
+}
+
+TEST_CASE("a member that wants nothing takes nothing from those that want the same") {
+  Checked w;
+  w.topics.add("t", 4);
+  w.send(join_request("b", {"t"}));
+  w.send(join_request("c", {"t"}));
+  w.send(beat("c", leaving_epoch));
+  // The next target is computed when it comes, and its wishes do not raise the epoch.
+  w.send(join_request("a", {}));
+  w.send(beat_owning("b", w.member("b").epoch, {}));
+  w.send(beat_owning("b", w.member("b").epoch, {}));
+  CHECK(w.group->target_of("a").empty());
+  CHECK(count_of(w.assigned("b")) == 4);
+}
+
 TEST_CASE("what costs too much is no regular expression") {
   Checked w;
   HeartbeatRequest join = join_request("a", {});

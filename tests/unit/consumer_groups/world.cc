@@ -66,15 +66,25 @@ void World::take(const Outcome& outcome) {
   if (group && group->epoch < last_epoch_) epoch_problem_ = "the group's epoch fell";
   if (group) last_epoch_ = group->epoch;
   if (group && outcome.metadata_refresh) group->metadata_refresh = *outcome.metadata_refresh;
-  for (const TimerChange& change : outcome.timers) {
+  set_timers(outcome.timers);
+  if (!outcome.regexes_to_resolve.empty() && group)
+    take(decide_regexes(*group, outcome.regexes_to_resolve, around()));
+}
+
+void World::set_timers(const std::vector<TimerChange>& changes) {
+  for (const TimerChange& change : changes) {
     const std::pair key(change.kind, change.member_id);
     if (!change.after_ms)
       timers.erase(key);
     else if (!change.unless_set || !timers.contains(key))
       timers[key] = {now_ms + *change.after_ms, change.member_epoch};
   }
-  if (!outcome.regexes_to_resolve.empty() && group)
-    take(decide_regexes(*group, outcome.regexes_to_resolve, around()));
+}
+
+void World::restart() {
+  group = replayed(false);
+  timers.clear();
+  if (group) set_timers(timers_after_load(*group, settings));
 }
 
 void World::pass(std::int64_t ms) {
@@ -124,17 +134,23 @@ std::string World::problem() const {
   return "";
 }
 
-std::string World::replay_problem() const {
+std::unique_ptr<ConsumerGroup> World::replayed(bool cleaned) const {
   std::map<base::Buffer, std::size_t> last;
-  for (std::size_t i = 0; i < log.size(); ++i) last[log[i].key] = i;
+  if (cleaned)
+    for (std::size_t i = 0; i < log.size(); ++i) last[log[i].key] = i;
+  std::unique_ptr<ConsumerGroup> again;
+  for (std::size_t i = 0; i < log.size(); ++i) {
+    if (cleaned && last.at(log[i].key) != i) continue;
+    if (!again && !log[i].value) continue;
+    if (!again) again = std::make_unique<ConsumerGroup>("g");
+    if (apply(*again, log[i]) == Applied::gone) again.reset();
+  }
+  return again;
+}
+
+std::string World::replay_problem() const {
   for (const bool cleaned : {false, true}) {
-    std::unique_ptr<ConsumerGroup> again;
-    for (std::size_t i = 0; i < log.size(); ++i) {
-      if (cleaned && last.at(log[i].key) != i) continue;
-      if (!again && !log[i].value) continue;
-      if (!again) again = std::make_unique<ConsumerGroup>("g");
-      if (apply(*again, log[i]) == Applied::gone) again.reset();
-    }
+    const std::unique_ptr<ConsumerGroup> again = replayed(cleaned);
     if ((again == nullptr) != (group == nullptr)) return "a replay finds no group, or one too many";
     if (again && !(*again == *group)) return "a replay finds another group";
   }
@@ -192,6 +208,8 @@ void FakeClient::beat(World& world, bool lost) {
     told_ = Partitions{};
   } else {
     request = told_ == owned ? consumer::beat(id, epoch) : beat_owning(id, epoch, owned);
+    // All of it said anew asks for the assignment, which an answer that got lost may have held.
+    if (!told_) request.rebalance_timeout_ms = 60'000;
     if (wants_changed) {
       request.subscribed_topic_names = names;
       request.subscribed_topic_regex = regex;

@@ -54,6 +54,8 @@ class World {
   HeartbeatResponse send(const HeartbeatRequest& request, std::int16_t version = 1);
   // As a driver does with every outcome.
   void take(const Outcome& outcome);
+  // The coordinator begins anew: all that is left is the log.
+  void restart();
   // Lets time pass; what is due happens.
   void pass(std::int64_t ms);
   void topics_changed() {
@@ -68,6 +70,10 @@ class World {
   std::string replay_problem() const;
 
  private:
+  // `cleaned`: without what a later record of the same key replaced.
+  std::unique_ptr<ConsumerGroup> replayed(bool cleaned) const;
+  void set_timers(const std::vector<TimerChange>& changes);
+
   std::int64_t fresh_ids_ = 0;
   std::int32_t last_epoch_ = 0;
   std::string epoch_problem_;

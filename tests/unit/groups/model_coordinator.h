@@ -55,7 +55,7 @@ struct Consumer {
 class Coordinator {
  public:
   explicit Coordinator(Limits limits = {}, std::uint64_t seed = 1)
-      : limits_(limits), seed_(seed), state_(fresh()) {}
+      : limits_(limits), seed_(seed), state_(fresh()), replica_(fresh()) {}
 
   GroupShard& state() { return *state_; }
   const ClassicGroup& group(const std::string& id = "g") {
@@ -199,11 +199,13 @@ class Coordinator {
   // All that is left is the log. Who waited hears nothing.
   void restart() {
     state_ = replayed();
+    replica_ = replayed();
     carry_out(state_->loaded(now_));
   }
 
+  // `replica_` has heard of the records alone, each as it was written.
   void check_replay() {
-    const auto other = replayed();
+    const GroupShard* other = replica_.get();
     CHECK(other->offsets() == state_->offsets());
     for (const auto& [id, slot] : other->groups()) CHECK(has(id));
     for (const auto& [id, slot] : state_->groups()) {
@@ -238,6 +240,7 @@ class Coordinator {
       std::optional<base::Bytes> value;
       if (one.value) value = base::Bytes(*one.value);
       REQUIRE(state_->apply(one.key, value));
+      REQUIRE(replica_->apply(one.key, value));
       log_.push_back(std::move(one));
     }
     for (Reply& one : decision.replies) {
@@ -274,6 +277,7 @@ class Coordinator {
   Limits limits_;
   std::uint64_t seed_;
   std::unique_ptr<GroupShard> state_;
+  std::unique_ptr<GroupShard> replica_;
   std::vector<Record> log_;
   Now now_{1'000, 1'700'000'000'000};
   Ticket last_ticket_ = 0;
