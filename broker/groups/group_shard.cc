@@ -46,7 +46,9 @@ const ClassicGroup* GroupShard::classic(std::string_view id) const {
 std::optional<Decision> GroupShard::expire(Now now) {
   const std::optional<TimerKey> due = timers_.take_due(now.monotonic_ms);
   if (!due) return std::nullopt;
-  if (due->kind == TimerKey::Kind::changed) return protocol_changed(due->group, now);
+  const bool whole = due->kind == TimerKey::Kind::changed_whole;
+  if (whole || due->kind == TimerKey::Kind::changed)
+    return protocol_changed(due->group, whole, now);
   if (consumer_group(due->group)) return consumer_timeout(*due, now);
   Decision out;
   ClassicGroup* group = classic(due->group);

@@ -210,7 +210,8 @@ class GroupShard {
   std::optional<consumer::ConsumerGroup> upgrade(ClassicGroup& group, Now now, Decision& out,
                                                  consumer::Refusal& refusal);
   void downgrade(consumer::ClassicFacts facts, Now now, Decision& out);
-  Decision protocol_changed(const std::string& id, Now now);
+  // `whole`: everybody may keep what it has.
+  Decision protocol_changed(const std::string& id, bool whole, Now now);
   Decision join_as_classic(const protocol::JoinGroupRequest& asked, const Caller& caller,
                            Ticket ticket, Now now);
   Decision sync_as_classic(const protocol::SyncGroupRequest& asked, Ticket ticket, Now now);

@@ -96,12 +96,13 @@ std::optional<ConsumerGroup> GroupShard::upgrade(ClassicGroup& group, Now now, D
 }
 
 void GroupShard::downgrade(consumer::ClassicFacts facts, Now now, Decision& out) {
+  const auto kind = facts.needs_rebalance ? TimerKey::Kind::changed : TimerKey::Kind::changed_whole;
   const ClassicGroup group = classic_group_of(std::move(facts), now.wall_ms);
   out.records.push_back(classic_group_record(group));
-  timers_.set({TimerKey::Kind::changed, group.group_id, {}}, now.monotonic_ms);
+  timers_.set({kind, group.group_id, {}}, now.monotonic_ms);
 }
 
-Decision GroupShard::protocol_changed(const std::string& id, Now now) {
+Decision GroupShard::protocol_changed(const std::string& id, bool whole, Now now) {
   Decision out;
   if (const ConsumerGroup* group = consumer_group(id)) {
     for (consumer::TimerChange timer : consumer::timers_after_load(*group, consumer_settings_)) {
@@ -111,7 +112,7 @@ Decision GroupShard::protocol_changed(const std::string& id, Now now) {
   } else if (ClassicGroup* classic_one = classic(id)) {
     for (const auto& [name, member] : classic_one->members())
       restart_session(*classic_one, member, now);
-    prepare_or_complete(*classic_one, now, out);
+    if (!whole) prepare_or_complete(*classic_one, now, out);
   }
   return out;
 }

@@ -16,11 +16,12 @@ struct TimerKey {
     join,    // the group has waited long enough for members to join
     sync,    // ... for members to ask for their assignment
     // Of groups of the "consumer" protocol:
-    rebalance,    // a member does not give up its partitions
-    member_join,  // a member of the classic protocol does not join again
-    member_sync,  // ... does not ask for its assignment
-    changed,      // the group has come to its protocol: its members' sessions begin
-    regexes,      // what the group's expressions stand for is to be looked up: at once
+    rebalance,      // a member does not give up its partitions
+    member_join,    // a member of the classic protocol does not join again
+    member_sync,    // ... does not ask for its assignment
+    changed,        // the group has come to its protocol: its members' sessions begin
+    changed_whole,  // ... and it need not be rebalanced
+    regexes,        // what the group's expressions stand for is to be looked up: at once
   };
   Kind kind{};
   std::string group;

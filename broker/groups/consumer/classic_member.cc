@@ -79,15 +79,21 @@ class JoinOfClassic {
       if (there == nullptr) return ErrorCode::unknown_member_id;
       if (there->id != id_) return ErrorCode::fenced_instance_id;
       old_ = *there;
+      replaces(*there);
       return ErrorCode::none;
     }
     if (there == nullptr) return ErrorCode::none;
+    replaces(*there);
     // The classic protocol has no way to say that a static member will come back.
     old_ = *there;
     old_.id = id_;
     old_.epoch = old_.previous_epoch = joining_epoch;
     replace_member(group_, *there, old_, out_);
     return ErrorCode::none;
+  }
+
+  void replaces(const Member& there) {
+    if (is_downgraded_without(group_, there, around_)) last_modern_ = &there;
   }
 
   ErrorCode step(const EmbeddedSubscription& subscription) {
@@ -106,17 +112,31 @@ class JoinOfClassic {
     std::int32_t group_epoch = group_.epoch;
     if (change.any() || group_.is_refresh_due(around_.now_ms))
       group_epoch = refresh_metadata(group_, old_, updated, change.any(), around_, out_);
-    const Target target = update_target(group_, group_epoch, old_, updated, around_, out_);
-    const auto next =
-        take_step(group_, updated, target, change.any(),
-                  owned_partitions(subscription.owned, around_.topics), around_, out_);
-    if (!next) return ErrorCode::unknown_member_id;
+    const Partitions owned = owned_partitions(subscription.owned, around_.topics);
     out_.member_id = id_;
-    out_.generation = next->epoch;
     out_.protocol = join_.protocols.front().name;
+    if (last_modern_ != nullptr) return downgrade(updated, group_epoch, change.any(), owned);
+    const Target target = update_target(group_, group_epoch, old_, updated, around_, out_);
+    const auto next = take_step(group_, updated, target, change.any(), owned, around_, out_);
+    if (!next) return ErrorCode::unknown_member_id;
+    out_.generation = next->epoch;
     cancel_timer(out_, Kind::join, id_);
     set_timer(out_, Kind::session, id_, join_.session_timeout_ms);
     set_timer(out_, Kind::sync, id_, join_.rebalance_timeout_ms);
+    return ErrorCode::none;
+  }
+
+  // It takes its step, if there is one, and then speaks to a classic group.
+  ErrorCode downgrade(const Member& updated, std::int32_t group_epoch, bool subscription_changed,
+                      const Partitions& owned) {
+    std::optional<Member> next = updated;
+    if (group_.assignment_epoch >= group_epoch) {
+      const Target target{group_.assignment_epoch, group_.target_of(last_modern_->id)};
+      next = take_step(group_, updated, target, subscription_changed, owned, around_, out_);
+      if (!next) return ErrorCode::unknown_member_id;
+    }
+    out_.generation = next->epoch;
+    downgrade_with(group_, *last_modern_, *next, group_epoch, around_, out_);
     return ErrorCode::none;
   }
 
@@ -125,6 +145,7 @@ class JoinOfClassic {
   const Surroundings& around_;
   const std::string id_;
   Member old_;
+  const Member* last_modern_ = nullptr;  // that is replaced: the group is to be downgraded
   ClassicJoinOutcome out_;
 };
 

@@ -81,6 +81,7 @@ struct ClassicFacts {
   bool of_consumers = false;  // the protocol type is "consumer"
   std::string protocol;       // that the members have in common
   std::vector<Member> members;
+  bool needs_rebalance = true;  // once it is downgraded to this
 };
 
 struct Outcome {
@@ -92,7 +93,7 @@ struct Outcome {
   // Not empty: to be given to decide_regexes() next.
   std::vector<std::string> regexes_to_resolve;
   // The records delete the group: it goes on as one of the classic protocol, which is to be written
-  // behind them, and to be rebalanced.
+  // behind them.
   std::optional<ClassicFacts> downgraded;
 };
 

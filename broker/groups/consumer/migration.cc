@@ -7,6 +7,7 @@
 #include "broker/groups/consumer/embedded_protocol.h"
 #include "broker/groups/consumer/membership.h"
 #include "broker/groups/consumer/records.h"
+#include "protocol/base/check.h"
 
 namespace broker::groups::consumer {
 namespace {
@@ -75,6 +76,35 @@ std::optional<std::string> common_protocol(const std::vector<const Member*>& mem
   return most == votes.end() ? std::nullopt : std::optional(most->first);
 }
 
+// A member that stays, and under which id its target stands.
+struct Staying {
+  const Member* member = nullptr;
+  const std::string* target_of = nullptr;
+};
+
+// Nothing: they have no protocol in common.
+std::optional<ClassicFacts> classic_facts(const ConsumerGroup& group,
+                                          const std::vector<Staying>& staying,
+                                          const TopicsView& topics) {
+  std::vector<const Member*> members;
+  for (const Staying& one : staying) members.push_back(one.member);
+  const std::optional<std::string> protocol = common_protocol(members);
+  if (!protocol) return std::nullopt;
+  ClassicFacts out;
+  out.id = group.id();
+  out.generation = group.epoch;
+  out.of_consumers = true;
+  out.protocol = *protocol;
+  for (const auto& [member, target_of] : staying) {
+    out.members.push_back(
+        {member->id, member->instance_id, member->client_id, member->client_host,
+         member->rebalance_timeout_ms, member->classic->session_timeout_ms,
+         member->classic->protocols,
+         assignment_for(*member->classic, *protocol, group.target_of(*target_of), topics)});
+  }
+  return out;
+}
+
 }  // namespace
 
 base::Buffer assignment_for(const ClassicSide& member, const std::string& protocol,
@@ -117,30 +147,36 @@ std::optional<ClassicFacts> downgrade(const ConsumerGroup& group,
                                       const std::set<std::string>& leaving,
                                       const Surroundings& around) {
   if (!allows_downgrade(around.settings.migration_policy)) return std::nullopt;
-  std::vector<const Member*> staying;
+  std::vector<Staying> staying;
   for (const auto& [id, member] : group.members()) {
     if (leaving.contains(id)) continue;
     if (!member.classic) return std::nullopt;
-    staying.push_back(&member);
+    staying.push_back({&member, &id});
   }
   if (staying.empty() ||
       staying.size() > static_cast<std::size_t>(around.settings.classic_max_size))
     return std::nullopt;
-  const std::optional<std::string> protocol = common_protocol(staying);
-  if (!protocol) return std::nullopt;
-  ClassicFacts out;
-  out.id = group.id();
-  out.generation = group.epoch;
-  out.of_consumers = true;
-  out.protocol = *protocol;
-  for (const Member* member : staying) {
-    out.members.push_back(
-        {member->id, member->instance_id, member->client_id, member->client_host,
-         member->rebalance_timeout_ms, member->classic->session_timeout_ms,
-         member->classic->protocols,
-         assignment_for(*member->classic, *protocol, group.target_of(member->id), around.topics)});
-  }
-  return out;
+  return classic_facts(group, staying, around.topics);
+}
+
+bool is_downgraded_without(const ConsumerGroup& group, const Member& replaced,
+                           const Surroundings& around) {
+  return allows_downgrade(around.settings.migration_policy) && !replaced.classic &&
+         group.classic_members() + 1 == group.members().size() &&
+         group.members().size() <= static_cast<std::size_t>(around.settings.classic_max_size);
+}
+
+void downgrade_with(const ConsumerGroup& group, const Member& replaced, const Member& fresh,
+                    std::int32_t group_epoch, const Surroundings& around, Outcome& out) {
+  std::vector<Staying> staying;
+  for (const auto& [id, member] : group.members())
+    staying.push_back({id == replaced.id ? &fresh : &member, &id});
+  out.downgraded = classic_facts(group, staying, around.topics);
+  // Whoever joins has a protocol in common with the others: that was seen before.
+  CHECK(out.downgraded.has_value());
+  out.downgraded->needs_rebalance = group.assignment_epoch < group_epoch;
+  add_group_tombstones(out.records, group, RenamedMember{replaced.id, fresh.id});
+  for (const auto& [id, member] : group.members()) cancel_timers(out, id);
 }
 
 void lose_members(const ConsumerGroup& group, const std::vector<std::string>& member_ids,

@@ -310,6 +310,97 @@ def migration(b):
     classic.leave()
 
 
+def joined_classic(b, group, name, instance=None, **more):
+    return Member(b, group, name=name, instance=instance,
+                  protocols=protocols("range", topics=("kip-t",)), **more)
+
+
+def replaced(b):
+    """The only member of the consumer protocol comes back, static, with the classic one."""
+    prepare(b)
+    m = Modern(b, "kg-replaced", "m", instanceId="i")
+    m.join()
+    m.own()
+    again = joined_classic(b, "kg-replaced", "c", "i")
+    again.join()
+    describe(b, "kg-replaced")
+    ask(b, "DescribeGroups", 6, {"groups": ["kg-replaced"]})
+    m.beat()
+    m.beat(memberEpoch=-2)
+    again.beat()
+    again.sync()
+    again.sync([(again.id, assigned(0, 1))])
+    again.beat()
+    again.join()
+    again.sync([(again.id, assigned(0, 1))])
+    ask(b, "DescribeGroups", 6, {"groups": ["kg-replaced"]})
+    again.leave()
+    describe(b, "kg-replaced")
+
+
+def replaced_among_others(b):
+    """The last of the consumer protocol, beside a member of the classic one; it had left."""
+    prepare(b)
+    other = joined_classic(b, "kg-last", "c", "j")
+    other.join()
+    other.sync([(other.id, assigned(0, 1, 2, 3))])
+    m = Modern(b, "kg-last", "m", instanceId="i")
+    m.join()
+    for _ in range(2):
+        other.beat()
+        other.join()
+        other.sync()
+    m.beat()
+    m.own()
+    describe(b, "kg-last")
+    m.leave(-2)
+    last = joined_classic(b, "kg-last", "d", "i")
+    last.join()
+    ask(b, "DescribeGroups", 6, {"groups": ["kg-last"]})
+    last.sync()
+    other.beat()
+    last.beat()
+    other.sync()
+    other.leave()
+    last.leave()
+
+
+def replaced_with_other_topics(b):
+    """... and wants another topic, so that the epoch rises in the same step."""
+    prepare(b)
+    b.topic("kip-u", 2)
+    m = Modern(b, "kg-changed", "m", instanceId="i")
+    m.join()
+    m.own()
+    again = Member(b, "kg-changed", name="c", instance="i",
+                   protocols=protocols("range", topics=("kip-u",)))
+    again.join()
+    describe(b, "kg-changed")
+    ask(b, "DescribeGroups", 6, {"groups": ["kg-changed"]})
+    again.sync()
+    again.beat()
+    again.join()
+    again.sync([(again.id, assigned(0, 1))])
+    again.leave()
+
+
+def replaced_one_of_two(b):
+    """There is another member of the consumer protocol: the group stays."""
+    prepare(b)
+    m, n = Modern(b, "kg-stays", "m", instanceId="i"), Modern(b, "kg-stays", "n")
+    m.join()
+    n.join()
+    m.own()
+    again = joined_classic(b, "kg-stays", "c", "i")
+    again.join()
+    again.sync()
+    describe(b, "kg-stays")
+    n.leave()
+    ask(b, "DescribeGroups", 6, {"groups": ["kg-stays"]})
+    again.beat()
+    again.leave()
+
+
 CASES = [
     Case("ConsumerGroupHeartbeat with wrong fields", wrong_requests),
     Case("a member without an id", own_id),
@@ -322,4 +413,8 @@ CASES = [
     Case("a regular expression", regex),
     Case("empty groups change their protocol", other_protocol),
     Case("a classic group is upgraded and comes back", migration),
+    Case("the only member is replaced by a classic one", replaced),
+    Case("the last of the consumer protocol is replaced", replaced_among_others),
+    Case("a classic member replaces the last and wants others", replaced_with_other_topics),
+    Case("a classic member replaces one of two", replaced_one_of_two),
 ]

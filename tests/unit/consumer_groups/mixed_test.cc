@@ -44,6 +44,8 @@ class Coordinated {
     std::string id;
     std::int32_t generation = -1;
     consumer::NamedPartitions owned = {};
+    std::optional<std::string> instance_id = {};
+    std::vector<std::string> topics = {"t"};
   };
   // The answer, if there is one yet.
   std::optional<JoinReply> join(Old& who) {
@@ -53,10 +55,11 @@ class Coordinated {
     asked.session_timeout_ms = 10'000;
     asked.rebalance_timeout_ms = 20'000;
     asked.member_id = who.id;
+    asked.group_instance_id = who.instance_id;
     asked.protocol_type = "consumer";
     consumer::EmbeddedSubscription subscription;
     subscription.version = 1;
-    subscription.topics = {"t"};
+    subscription.topics = who.topics;
     subscription.owned = who.owned;
     const base::Buffer metadata = encode_embedded(subscription);
     asked.protocols.push_back({"range", metadata});
@@ -65,7 +68,10 @@ class Coordinated {
     const auto at = joins_.find(ticket);
     if (at == joins_.end()) return std::nullopt;
     if (at->second.error == ErrorCode::member_id_required) who.id = at->second.member_id;
-    if (at->second.error == ErrorCode::none) who.generation = at->second.generation;
+    if (at->second.error == ErrorCode::none) {
+      who.id = at->second.member_id;
+      who.generation = at->second.generation;
+    }
     return at->second;
   }
   SyncReply sync(Old& who, const Partitions& lead = {}) {
@@ -73,6 +79,7 @@ class Coordinated {
     asked.group_id = "g";
     asked.member_id = who.id;
     asked.generation_id = who.generation;
+    asked.group_instance_id = who.instance_id;
     consumer::EmbeddedAssignment assignment;
     for (const auto& [id, partitions] : lead) assignment.partitions["t"] = partitions;
     const base::Buffer bytes = encode_embedded(assignment);
@@ -89,6 +96,7 @@ class Coordinated {
     asked.group_id = "g";
     asked.member_id = who.id;
     asked.generation_id = who.generation;
+    asked.group_instance_id = who.instance_id;
     auto decided = state_->heartbeat(asked, now_);
     const ErrorCode error = decided.answer;
     carry_out(std::move(decided));
@@ -225,6 +233,77 @@ TEST_CASE("a classic group is upgraded by a new member, and downgraded when it l
   REQUIRE(joined);
   CHECK(joined->generation == generation + 2);
   CHECK(joined->leader == old.id);
+}
+
+TEST_CASE("the last of the consumer protocol is replaced by a classic member: downgraded") {
+  Coordinated c;
+  auto join = consumer::join_request("new", {"t"});
+  join.instance_id = "i";
+  REQUIRE(c.beat(join).member_epoch == 2);
+  Coordinated::Old old;
+  old.instance_id = "i";
+
+  SECTION("it wants the same: nobody is disturbed") {
+    const auto joined = c.join(old);
+    REQUIRE(joined);
+    CHECK(joined->error == ErrorCode::none);
+    CHECK(joined->generation == 2);
+    CHECK(joined->leader.empty());
+    REQUIRE(c.classic() != nullptr);
+    c.pass(0);
+    CHECK(c.classic()->is_in(ClassicState::stable));
+    CHECK(c.sync(old).error == ErrorCode::none);
+    CHECK(old.owned == consumer::NamedPartitions{{"t", {0, 1, 2, 3}}});
+    CHECK(c.heartbeat(old) == ErrorCode::none);
+    CHECK(code(c.beat(consumer::beat("new", 2))) == ErrorCode::group_id_not_found);
+    c.pass(11'000);  // its session runs
+    CHECK(c.classic()->members().empty());
+  }
+  SECTION("it wants others: a rebalance, under the epoch before") {
+    old.topics = {"u"};
+    const auto joined = c.join(old);
+    REQUIRE(joined);
+    CHECK(joined->generation == 0);
+    REQUIRE(c.classic() != nullptr);
+    CHECK(c.classic()->generation == 2);
+    c.pass(0);
+    CHECK(c.classic()->is_in(ClassicState::preparing_rebalance));
+    CHECK(c.heartbeat(old) == ErrorCode::illegal_generation);
+    const auto again = c.join(old);
+    REQUIRE(again);
+    CHECK(again->generation == 3);
+    CHECK(again->leader == old.id);
+  }
+  SECTION("it says the id of the member that it is") {
+    old.id = "new";
+    CHECK(c.join(old)->error == ErrorCode::none);
+    REQUIRE(c.classic() != nullptr);
+    CHECK(c.classic()->find("new") != nullptr);
+    CHECK(c.sync(old).error == ErrorCode::none);
+  }
+  SECTION("the policy does not allow it") {
+    c.settings.migration_policy = consumer::MigrationPolicy::upgrade;
+    CHECK(c.join(old)->generation == 2);
+    REQUIRE(c.modern() != nullptr);
+    CHECK(c.modern()->classic_members() == 1);
+  }
+  SECTION("a classic group may not be so large") {
+    c.settings.classic_max_size = 0;
+    CHECK(c.join(old)->error == ErrorCode::none);
+    CHECK(c.modern() != nullptr);
+  }
+  SECTION("another one is left") {
+    REQUIRE(code(c.beat(consumer::join_request("other", {"t"}))) == ErrorCode::none);
+    CHECK(c.join(old)->error == ErrorCode::none);
+    REQUIRE(c.modern() != nullptr);
+    CHECK(c.modern()->members().size() == 2);
+    CHECK(c.modern()->classic_members() == 1);
+    // When that one leaves, the downgrade needs a rebalance.
+    CHECK(code(c.beat(consumer::beat("other", consumer::leaving_epoch))) == ErrorCode::none);
+    REQUIRE(c.classic() != nullptr);
+    c.pass(0);
+    CHECK(c.classic()->is_in(ClassicState::preparing_rebalance));
+  }
 }
 
 TEST_CASE("who waits in a group that is upgraded is told to join again") {
