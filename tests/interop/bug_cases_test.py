@@ -3,6 +3,7 @@
 
     bug_cases_test.py [--list] [NAME...]
 """
+import collections
 import contextlib
 import os
 import socket
@@ -14,7 +15,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 from lib import clients, process, scenario, suite, wire
 from lib.calque import Calque
-from lib.differential import codec, fetch, produce, records
+from lib.differential import broker as differential_broker
+from lib.differential import codec, fetch, groups, produce, records
 from lib.differential.broker import Broker
 from lib.suite import equal
 
@@ -238,6 +240,179 @@ class Clients:
         self.alive()
 
 
+class Groups:
+    """Consumer groups, and a broker that comes and goes under them."""
+    SETTINGS = {"offsets.topic.num.partitions": 1, "offsets.topic.segment.bytes": 65536,
+                "log.cleaner.backoff.ms": 200, "group.initial.rebalance.delay.ms": 0}
+    LOADING = 14
+
+    def __init__(self, tests):
+        self.tests, self.calque = tests, None
+
+    def clean(self):
+        if self.calque is not None and self.calque.child is not None:
+            self.calque.kill()
+
+    def start(self):
+        self.calque = Calque(os.path.join(self.tests.folder, "calque"), self.SETTINGS)
+        self.calque.start()
+        with self.raw() as broker:
+            groups.coordinate(broker)
+
+    @contextlib.contextmanager
+    def raw(self):
+        broker = Broker("Calque", self.calque.bootstrap, codec.Codec())
+        try:
+            yield broker
+        finally:
+            broker.close()
+
+    def commit(self, broker, group, topic, offsets):
+        """`offsets`: by partition."""
+        answer = broker.ask("OffsetCommit", 8, {
+            "groupId": group, "generationIdOrMemberEpoch": -1, "memberId": "", "topics": [
+                {"name": topic, "partitions": [
+                    {"partitionIndex": p, "committedOffset": o, "committedMetadata": ""}
+                    for p, o in offsets.items()]}]})
+        errors = {p["errorCode"] for p in answer["topics"][0]["partitions"]}
+        equal(f"errors of the commit of {group}", errors, {0})
+
+    def fetched(self, broker, group, topic, partition=0, version=7):
+        """The error, wherever the version has its place, and the offset."""
+        asked = [{"name": topic, "partitionIndexes": [partition]}]
+        if version >= 8:
+            answer = broker.ask("OffsetFetch", version,
+                                {"groups": [{"groupId": group, "topics": asked}]})["groups"][0]
+        else:
+            answer = broker.ask("OffsetFetch", version, {"groupId": group, "topics": asked})
+        if answer.get("errorCode"):
+            return answer["errorCode"], None
+        one = answer["topics"][0]["partitions"][0]
+        return one["errorCode"], one["committedOffset"]
+
+    def consumed(self, group, topic):
+        """The number of records that a consumer of the group reads up to the end."""
+        run = subprocess.run(["kcat", "-b", self.calque.bootstrap, "-G", group, "-e", "-q", "-X",
+                              "auto.offset.reset=earliest", topic], capture_output=True, timeout=60)
+        equal(f"exit status of kcat ({run.stderr[-300:]})", run.returncode, 0)
+        return len(run.stdout.splitlines())
+
+    def produce(self, topic, count):
+        self.calque.cli("sample", "produce", "--topic", topic, "--records", str(count),
+                        "--record-size", "20")
+
+    def topic_deleted_and_made_anew(self):
+        """[C16] The new topic is read from its beginning, at once and after a restart."""
+        self.calque.cli("topic", "create", "again", "--partitions", "1")
+        self.produce("again", 10)
+        equal("records of the first", self.consumed("readers", "again"), 10)
+        equal("records after that", self.consumed("readers", "again"), 0)
+        self.calque.cli("topic", "delete", "again")
+        self.calque.cli("topic", "create", "again", "--partitions", "1")
+        with self.raw() as broker:
+            equal("offset in the new one", self.fetched(broker, "readers", "again"), (0, -1))
+        self.produce("again", 5)
+        self.calque.kill()
+        self.calque.start()
+        equal("records of the second", self.consumed("readers", "again"), 5)
+
+    def deleted_group_stays_away(self):
+        """[C10]"""
+        self.calque.cli("topic", "create", "gone", "--partitions", "1")
+        with self.raw() as broker:
+            self.commit(broker, "gone", "gone", {0: 0})
+            answer = broker.ask("DeleteGroups", 2, {"groupsNames": ["gone"]})
+            equal("error", answer["results"][0]["errorCode"], 0)
+        self.calque.kill()
+        self.calque.start()
+        with self.raw() as broker:
+            groups.coordinate(broker)
+            equal("offset", self.fetched(broker, "gone", "gone"), (0, -1))
+            state = broker.ask("DescribeGroups", 5, {"groups": ["gone"]})["groups"][0]
+            equal("state", state["groupState"], "Dead")
+
+    def compacted_log_is_loaded(self):
+        """[C12] Nearly all of the log is gone when it is read again."""
+        self.calque.cli("topic", "create", "often", "--partitions", "100")
+        folder = os.path.join(self.calque.data, "__consumer_offsets-0")
+
+        def size():
+            return sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder)
+                       if f.endswith(".log"))
+        with self.raw() as broker:
+            for n in range(300):
+                self.commit(broker, "often", "often", {p: 0 for p in range(100)})
+            written = 300 * 100 * 50
+            process.wait_for("the log to be compacted", lambda: size() < written // 4, 60)
+        self.calque.kill()
+        begun = time.monotonic()
+        self.calque.start()
+        with self.raw() as broker:
+            groups.coordinate(broker)
+            took = time.monotonic() - begun
+            if took > 5:
+                raise AssertionError(f"loading took {took:.1f} s")
+            equal("offset", self.fetched(broker, "often", "often", 99), (0, 0))
+        return f"{size() >> 10} KiB left, {took:.1f} s"
+
+    def no_offset_is_made_up_while_loading(self):
+        """[A23] A coordinator that loads says so in every version."""
+        partitions, count = 500, 300
+        self.calque.cli("topic", "create", "many", "--partitions", str(partitions))
+        with self.raw() as broker:
+            for n in range(count):
+                self.commit(broker, f"many-{n}", "many", {p: 0 for p in range(partitions)})
+        self.calque.kill()
+        self.calque.spawn()
+        told = collections.Counter()
+        begun = time.monotonic()
+        version = 1
+        while told[0, 0] < 12:
+            if time.monotonic() - begun > 30:
+                raise AssertionError(f"still not loaded: {told}")
+            try:  # From the first moment on, without a wait.
+                with self.raw() as broker:
+                    while told[0, 0] < 12:
+                        said = self.fetched(broker, f"many-{count - 1}", "many", version=version)
+                        told[said] += 1
+                        version = version % 9 + 1
+            except ConnectionRefusedError:
+                pass
+        wrong = set(told) - {(0, 0), (self.LOADING, None), (self.LOADING, -1)}
+        equal("wrong answers", wrong, set())
+        return f"{sum(n for (e, _), n in told.items() if e)} times loading"
+
+    def waiting_members_do_not_keep_it(self):
+        """[C20] 200 members wait in JoinGroup; SIGTERM."""
+        self.calque.kill()
+        with open(self.calque.properties, "a") as f:
+            f.write("group.initial.rebalance.delay.ms=300000\n")
+        self.calque.start()
+        with self.raw() as broker:
+            groups.coordinate(broker)
+            waiting = [broker.send("JoinGroup", 3, {
+                "groupId": "waiters", "sessionTimeoutMs": 300000, "rebalanceTimeoutMs": 300000,
+                "memberId": "", "protocolType": "consumer",
+                "protocols": groups.protocols("range")}, connection=n + 1) for n in range(200)]
+
+            def all_there():
+                found = broker.ask("DescribeGroups", 5, {"groups": ["waiters"]})["groups"][0]
+                return len(found["members"]) == 200
+            process.wait_for("200 members", all_there, 30)
+            begun = time.monotonic()
+            self.calque.stop()
+            took = time.monotonic() - begun
+            if took > 10:
+                raise AssertionError(f"the end took {took:.1f} s")
+            answers = collections.Counter()
+            for n, sent in enumerate(waiting):
+                answer = broker.receive("JoinGroup", 3, sent, connection=n + 1)
+                answers[answer if isinstance(answer, str) else answer["errorCode"]] += 1
+        wrong = set(answers) - {15, 16, differential_broker.CLOSED}
+        equal("answers", wrong, set())
+        return f"{took:.1f} s, answers {dict(answers)}"
+
+
 class Mirrors:
     """A Kafka 4.4.0 whose operators do what mirrors stumble over."""
 
@@ -338,6 +513,17 @@ def make_clients(tests):
     return c.clean
 
 
+def make_groups(tests):
+    g = Groups(tests)
+    tests.test("start", needed=True)(g.start)
+    for name, body in (("C16", g.topic_deleted_and_made_anew), ("C10", g.deleted_group_stays_away),
+                       ("C12", g.compacted_log_is_loaded),
+                       ("A23", g.no_offset_is_made_up_while_loading),
+                       ("C20", g.waiting_members_do_not_keep_it)):
+        tests.test(f"{name} {body.__name__.replace('_', ' ')}")(body)
+    return g.clean
+
+
 def make_mirrors(tests):
     m = Mirrors(tests)
     tests.test("start", needed=True)(m.start)
@@ -350,4 +536,5 @@ def make_mirrors(tests):
 
 
 if __name__ == "__main__":
-    sys.exit(suite.main({"bug-cases-clients": make_clients, "bug-cases-mirrors": make_mirrors}))
+    sys.exit(suite.main({"bug-cases-clients": make_clients, "bug-cases-groups": make_groups,
+                         "bug-cases-mirrors": make_mirrors}))

@@ -144,6 +144,7 @@ TEST_CASE("groups and offsets are there after a restart") {
   CHECK(commit(client, "g", 10, "t", who.generation, who.member_id) == 0);
 }
 
+// C20
 TEST_CASE("who waits for others hears of the broker's end") {
   Directory directory;
   auto broker = std::make_unique<Running>(
@@ -162,6 +163,7 @@ TEST_CASE("who waits for others hears of the broker's end") {
   CHECK(told == number(ErrorCode::coordinator_not_available));
 }
 
+// C16
 TEST_CASE("offsets of a deleted topic go, and groups with the topic that keeps them") {
   Directory directory;
   Running broker(directory, few_partitions);
