@@ -54,6 +54,9 @@ bool is_valid_topic_name(std::string_view name);
 using QuotaValues = std::map<std::string, double>;
 using QuotaTable = std::map<storage::QuotaEntity, QuotaValues>;
 
+// The settings that groups have of their own, by group.
+using GroupConfigs = std::map<std::string, ConfigValues, std::less<>>;
+
 class Snapshot {
  public:
   TopicPtr find(std::string_view name) const;
@@ -66,6 +69,8 @@ class Snapshot {
   // was started with.
   const Config& config() const { return *config_; }
   const QuotaTable& quotas() const { return *quotas_; }
+  // Another pointer means that something was changed.
+  const std::shared_ptr<const GroupConfigs>& groups() const { return groups_; }
 
  private:
   friend class Catalog;
@@ -77,6 +82,7 @@ class Snapshot {
   std::map<std::string, MirrorPtr, std::less<>> mirrors_;
   std::shared_ptr<const Config> config_;
   std::shared_ptr<const QuotaTable> quotas_ = std::make_shared<QuotaTable>();
+  std::shared_ptr<const GroupConfigs> groups_ = std::make_shared<GroupConfigs>();
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
 
@@ -129,6 +135,9 @@ class Catalog {
   // The same for the settings of all brokers, or of this one alone.
   boost::asio::awaitable<base::Result<void>> alter_broker(bool of_cluster,
                                                           Alteration<ConfigValues> change);
+  // The same for the settings of one group, which need not be there.
+  boost::asio::awaitable<base::Result<void>> alter_group(std::string name,
+                                                         Alteration<ConfigValues> change);
   // Sets what has a value and removes what has none. An entity without quotas is gone.
   using QuotaChange = std::map<std::string, std::optional<double>>;
   boost::asio::awaitable<base::Result<void>> alter_quotas(

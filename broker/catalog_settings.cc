@@ -1,4 +1,5 @@
-// The catalog's settings that change while the broker runs: of topics, brokers and clients' quotas.
+// The catalog's settings that change while the broker runs: of topics, brokers, groups and clients'
+// quotas.
 #include <fmt/format.h>
 
 #include <utility>
@@ -17,6 +18,7 @@ template <class T>
 using Change = boost::asio::awaitable<base::Result<T>>;
 
 constexpr std::string_view quotas_prefix = "quotas/";
+constexpr std::string_view groups_prefix = "groups/";
 
 std::string broker_key(std::optional<base::NodeId> node) {
   return node ? fmt::format("brokers/{}", *node) : "brokers/default";
@@ -67,6 +69,14 @@ base::Result<void> Catalog::load_settings(Snapshot& into) {
     quotas->emplace(record.entity, record.values);
   }
   into.quotas_ = std::move(quotas);
+  auto groups = std::make_shared<GroupConfigs>();
+  TRY(const auto of_groups, store_->range(groups_prefix));
+  for (const storage::Entry& entry : of_groups) {
+    TRY(const auto record, storage::decode_broker_configs(entry.value));
+    (*groups)[entry.key.substr(groups_prefix.size())].insert(record.values.begin(),
+                                                             record.values.end());
+  }
+  into.groups_ = std::move(groups);
   return {};
 }
 
@@ -106,6 +116,26 @@ Change<void> Catalog::alter_broker(bool of_cluster, Alteration<ConfigValues> cha
     std::vector<TopicPtr> touched;
     for (const auto& [name, topic] : next->topics()) touched.push_back(topic);
     co_await publish(std::move(next), std::move(touched));
+    co_return base::Result<void>();
+  };
+  co_return co_await on(broker_.shard(0), std::move(alter));
+}
+
+Change<void> Catalog::alter_group(std::string name, Alteration<ConfigValues> change) {
+  auto alter = [this, &name, &change]() -> Change<void> {
+    const auto guard = co_await lock_->take();
+    auto groups = std::make_shared<GroupConfigs>(*snapshot_->groups());
+    ConfigValues& values = (*groups)[name];
+    auto changed = change(values);
+    if (!changed || *changed == values) co_return base::Result<void>();
+    values = std::move(*changed);
+    const std::vector<storage::Write> writes = {
+        write_configs(std::string(groups_prefix) + name, values)};
+    CO_TRY_VOID(store_->txn({}, writes));
+    if (values.empty()) groups->erase(name);
+    auto next = std::make_shared<Snapshot>(*snapshot_);
+    next->groups_ = std::move(groups);
+    co_await publish(std::move(next), std::vector<TopicPtr>());
     co_return base::Result<void>();
   };
   co_return co_await on(broker_.shard(0), std::move(alter));

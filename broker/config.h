@@ -45,6 +45,7 @@ enum class ConfigSource : std::int8_t {
   static_broker = 4,    // server.properties and what overrides it
   fallback = 5,
   logger = 6,
+  group = 8,
 };
 struct ConfigSynonym {
   std::string name;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <set>
 
+#include "broker/group_settings.h"
+
 namespace broker {
 
 namespace {
@@ -96,6 +98,33 @@ Refusal apply_to_topic(const std::vector<ConfigChange>& changes, const Config& b
   if (const auto problem = conflict(changed))
     return refuse_change(ErrorCode::invalid_config, *problem);
   configs = std::move(changed);
+  return std::nullopt;
+}
+
+Refusal check_group_operations(const std::vector<ConfigChange>& changes) {
+  const auto at = std::ranges::find_if(changes, is_list_operation);
+  if (at == changes.end()) return std::nullopt;
+  return no_list(*at);
+}
+
+Refusal apply_to_group(const std::vector<ConfigChange>& changes, const Config& broker,
+                       ConfigValues& values) {
+  ConfigValues changed = values;
+  for (const ConfigChange& change : changes) {
+    if (change.operation == ConfigOperation::remove) {
+      changed.erase(change.name);
+      continue;
+    }
+    const GroupSetting* const setting = find_group_setting(change.name);
+    if (setting == nullptr)
+      return refuse_change(ErrorCode::invalid_config,
+                           fmt::format("there is no group setting named '{}'", change.name));
+    std::string value = *change.value;
+    if (const auto problem = group_value_problem(*setting, broker, value))
+      return refuse_change(ErrorCode::invalid_config, *problem);
+    changed.insert_or_assign(change.name, std::move(value));
+  }
+  values = std::move(changed);
   return std::nullopt;
 }
 

@@ -32,6 +32,11 @@ std::optional<ConfigRefusal> check_changes(const std::vector<ConfigChange>& chan
 // that the topic does not set itself.
 std::optional<ConfigRefusal> apply_to_topic(const std::vector<ConfigChange>& changes,
                                             const Config& broker, TopicConfigs& configs);
+// Kafka takes none of a group's settings for a list, and says so before all else.
+std::optional<ConfigRefusal> check_group_operations(const std::vector<ConfigChange>& changes);
+// Settings of one group, which may hold what the broker allows.
+std::optional<ConfigRefusal> apply_to_group(const std::vector<ConfigChange>& changes,
+                                            const Config& broker, ConfigValues& values);
 // Settings of the broker: those that may change while it runs.
 std::optional<ConfigRefusal> apply_to_broker(const std::vector<ConfigChange>& changes,
                                              const Config& broker, ConfigValues& values);

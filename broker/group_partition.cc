@@ -5,6 +5,7 @@
 
 #include "broker/bounds.h"
 #include "broker/error_map.h"
+#include "broker/group_settings.h"
 #include "broker/shard.h"
 #include "protocol/base/clock.h"
 #include "protocol/base/log.h"
@@ -63,6 +64,7 @@ groups::Now GroupPartition::now() {
 std::unique_ptr<groups::GroupShard> GroupPartition::fresh_state() {
   auto state = std::make_unique<groups::GroupShard>(limits_, base::Random::from_system());
   state->set_consumer_settings(consumer_settings_);
+  group_configs_.reset();
   return state;
 }
 
@@ -71,7 +73,18 @@ groups::GroupShard& GroupPartition::current_state() {
   if (!topics_ || topics_->catalog() != catalog)
     topics_ = std::make_shared<const GroupTopics>(std::move(catalog));
   state_->set_topics(topics_);
+  take_group_configs();
   return *state_;
+}
+
+void GroupPartition::take_group_configs() {
+  const Snapshot& catalog = *topics_->catalog();
+  if (group_configs_ == catalog.groups()) return;
+  group_configs_ = catalog.groups();
+  groups::GroupShard::SettingsOfGroups settings;
+  for (const auto& [name, own] : *group_configs_)
+    settings.emplace(name, settings_of_group(own, catalog.config(), consumer_settings_));
+  state_->set_settings_of_groups(std::move(settings));
 }
 
 ErrorCode GroupPartition::status() const {

@@ -74,8 +74,9 @@ class GroupPartition : public std::enable_shared_from_this<GroupPartition> {
   };
 
   static groups::Now now();
-  // With the topics that there are now.
+  // With the topics and the groups' settings that there are now.
   groups::GroupShard& current_state();
+  void take_group_configs();
   std::unique_ptr<groups::GroupShard> fresh_state();
   boost::asio::awaitable<void> load();
   boost::asio::awaitable<protocol::ErrorCode> carry_out(groups::Decision decision);
@@ -91,6 +92,7 @@ class GroupPartition : public std::enable_shared_from_this<GroupPartition> {
   groups::Limits limits_;
   groups::consumer::Settings consumer_settings_;
   std::shared_ptr<const GroupTopics> topics_;
+  std::shared_ptr<const GroupConfigs> group_configs_;  // those that the state goes by
   std::unique_ptr<groups::GroupShard> state_;
   // Counts states: what was decided on one that was given up must not touch the next.
   std::uint64_t incarnation_ = 0;

@@ -1,5 +1,5 @@
-// AlterConfigs, versions 0 to 2: what is not named goes back to its default. Topics and brokers;
-// clients since 2.3 use IncrementalAlterConfigs instead.
+// AlterConfigs, versions 0 to 2: what is not named goes back to its default. Topics, groups and
+// brokers; clients since 2.3 use IncrementalAlterConfigs instead.
 #include "broker/api/config_resource.h"
 #include "broker/api/handlers.h"
 #include "broker/broker.h"

@@ -9,6 +9,7 @@
 #include "broker/broker.h"
 #include "broker/error.h"
 #include "broker/error_map.h"
+#include "broker/group_settings.h"
 #include "protocol/base/log.h"
 
 namespace broker::api {
@@ -103,6 +104,29 @@ Task<Refusal> change_broker(Broker& broker, Shard& shard, const ResourceChange r
   co_return refused;
 }
 
+Task<Refusal> change_group(Broker& broker, Shard& shard, const ResourceChange resource,
+                           bool validate_only) {
+  if (auto refused = check_group_operations(resource.changes)) co_return refused;
+  if (resource.name.empty())
+    co_return refuse_resource(ErrorCode::invalid_request,
+                              "groups have no common settings: name a group");
+  const SnapshotPtr catalog = shard.catalog();
+  Refusal refused;
+  ConfigValues named;
+  const auto alter = [&](const ConfigValues& present) -> std::optional<ConfigValues> {
+    ConfigValues values = resource.replaces ? ConfigValues() : present;
+    refused = apply_to_group(resource.changes, catalog->config(), values);
+    if (refused || validate_only) return std::nullopt;
+    for (const ConfigChange& one : resource.changes)
+      if (const auto at = values.find(one.name); at != values.end()) named.insert(*at);
+    return values;
+  };
+  const auto altered = co_await broker.catalog().alter_group(resource.name, alter);
+  if (altered.has_error()) co_return refuse_resource(altered.error());
+  log_group_settings_without_effect(resource.name, named);
+  co_return refused;
+}
+
 Refusal change_loggers(const Broker& broker, const ResourceChange& resource, bool validate_only) {
   if (resource.replaces)
     return refuse_resource(
@@ -141,6 +165,8 @@ Task<Refusal> change(Broker& broker, Shard& shard, ResourceChange resource, bool
       co_return co_await change_topic(broker, shard, std::move(resource), validate_only);
     case ResourceType::broker:
       co_return co_await change_broker(broker, shard, std::move(resource), validate_only);
+    case ResourceType::group:
+      co_return co_await change_group(broker, shard, std::move(resource), validate_only);
     case ResourceType::broker_logger:
       co_return change_loggers(broker, resource, validate_only);
     default:

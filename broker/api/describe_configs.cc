@@ -1,7 +1,7 @@
 // DescribeConfigs, versions 1 to 4. Resources: topics (2), this broker or what was set for all of
-// them (4), its loggers (8), mirrors (64, KIP-1279). v1 adds the source of a value and its
-// synonyms, v3 type and documentation. As in Kafka, a resource type that does not exist fails the
-// whole request, and an empty list of keys is all keys.
+// them (4), its loggers (8), groups (32), mirrors (64, KIP-1279). v1 adds the source of a value and
+// its synonyms, v3 type and documentation. As in Kafka, a resource type that does not exist fails
+// the whole request, and an empty list of keys is all keys.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "broker/api/config_resource.h"
 #include "broker/api/handlers.h"
 #include "broker/broker.h"
+#include "broker/group_settings.h"
 #include "broker/topic_config.h"
 #include "protocol/base/log.h"
 #include "protocol/error_code.h"
@@ -151,6 +152,29 @@ ResourceResult describe_broker(const Resource& resource, const Config& config, I
   return result;
 }
 
+ResourceResult describe_group_settings(const Resource& resource, const Snapshot& catalog,
+                                       Included wanted) {
+  if (resource.resource_name.empty())
+    return failed(resource, ErrorCode::invalid_request, "name a group: '' is none");
+  static const ConfigValues nothing;
+  const auto at = catalog.groups()->find(resource.resource_name);
+  const ConfigValues& own = at == catalog.groups()->end() ? nothing : at->second;
+  ResourceResult result = empty_result(resource);
+  for (const GroupSetting& one : group_settings()) {
+    const Setting& setting = one.setting;
+    if (!is_asked_for(resource, setting.name)) continue;
+    if (!one.shown_unset && !own.contains(setting.name)) continue;
+    const EffectiveValue effective = effective_value(one, own, catalog.config());
+    std::string sentence(setting.sentence);
+    if (!one.acts) sentence += " This broker does not act on it.";
+    Shown line = shown(setting.name, effective.value, effective.source, setting.type, wanted,
+                       std::move(sentence));
+    if (wanted.synonyms) add_synonyms(line, effective.synonyms);
+    result.configs.push_back(std::move(line));
+  }
+  return result;
+}
+
 ResourceResult describe_loggers(const Resource& resource, base::NodeId node) {
   if (auto wrong = wrong_broker(resource, node)) return *wrong;
   ResourceResult result = empty_result(resource);
@@ -192,6 +216,8 @@ ResourceResult describe(const Resource& resource, const Snapshot& catalog, Inclu
       return describe_broker(resource, config, wanted);
     case ResourceType::broker_logger:
       return describe_loggers(resource, config.node_id());
+    case ResourceType::group:
+      return describe_group_settings(resource, catalog, wanted);
     case ResourceType::mirror:
       return describe_mirror(resource, catalog, wanted);
     default:
@@ -199,7 +225,8 @@ ResourceResult describe(const Resource& resource, const Snapshot& catalog, Inclu
   }
   return failed(
       resource, ErrorCode::invalid_request,
-      fmt::format("resources of type {} have no settings here: ask for topics, brokers or mirrors",
+      fmt::format("resources of type {} have no settings here: ask for topics, brokers, groups or "
+                  "mirrors",
                   resource.resource_type));
 }
 

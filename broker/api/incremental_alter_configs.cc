@@ -1,5 +1,5 @@
-// IncrementalAlterConfigs, versions 0 and 1. Topics, this broker or all of them (the empty name),
-// and the levels of its loggers. Each resource changes as a whole or not at all.
+// IncrementalAlterConfigs, versions 0 and 1. Topics, groups, this broker or all of them (the
+// empty name), and the levels of its loggers. Each resource changes as a whole or not at all.
 #include "broker/api/config_resource.h"
 #include "broker/api/handlers.h"
 #include "broker/broker.h"

@@ -41,8 +41,10 @@ std::vector<std::string> names_of(ResourceType type, const Broker& broker,
     case ResourceType::broker_logger:
       names.push_back(std::to_string(broker.node_id()));
       break;
-    case ResourceType::client_metrics:
     case ResourceType::group:
+      for (const auto& [name, values] : *catalog.groups()) names.push_back(name);
+      break;
+    case ResourceType::client_metrics:
       break;
   }
   return names;

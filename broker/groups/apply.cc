@@ -135,7 +135,7 @@ Decision GroupShard::loaded(Now now) {
   Decision out;
   for (auto& [id, slot] : groups_) {
     if (const auto* modern = consumer_group(id)) {
-      for (const auto& timer : consumer::timers_after_load(*modern, consumer_settings_))
+      for (const auto& timer : consumer::timers_after_load(*modern, settings_of(id)))
         set_timer(id, timer, now);
       continue;
     }

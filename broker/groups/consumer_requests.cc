@@ -63,9 +63,14 @@ void GroupShard::set_topics(std::shared_ptr<const consumer::TopicsView> topics) 
   }
 }
 
-consumer::Surroundings GroupShard::surroundings(Now now) const {
+const consumer::Settings& GroupShard::settings_of(std::string_view group) const {
+  const auto at = settings_of_groups_.find(group);
+  return at == settings_of_groups_.end() ? consumer_settings_ : at->second;
+}
+
+consumer::Surroundings GroupShard::surroundings(std::string_view group, Now now) const {
   CHECK(topics_ != nullptr);
-  return {*topics_, consumer_settings_, now.wall_ms};
+  return {*topics_, settings_of(group), now.wall_ms};
 }
 
 void GroupShard::set_timer(const std::string& group, const TimerChange& change, Now now) {
@@ -120,7 +125,7 @@ Decided<protocol::ConsumerGroupHeartbeatResponse> GroupShard::consumer_heartbeat
   consumer::HeartbeatOutcome outcome = consumer::decide_heartbeat(
       group, asked,
       {caller.version, caller.client_id, caller.client_host, random_.uuid().to_string()},
-      surroundings(now));
+      surroundings(asked.group_id, now));
   out.answer = std::move(outcome.response);
   // A classic group that this member could not join after all has been upgraded nevertheless, which
   // its members do not notice.
@@ -135,7 +140,8 @@ Decision GroupShard::consumer_timeout(const TimerKey& timer, Now now) {
   if (timer.kind == TimerKey::Kind::regexes) {
     std::vector<std::string> regexes;
     for (const auto& [regex, users] : group.subscriptions().regexes) regexes.push_back(regex);
-    take(consumer::decide_regexes(group, regexes, surroundings(now)), timer.group, now, out);
+    take(consumer::decide_regexes(group, regexes, surroundings(timer.group, now)), timer.group, now,
+         out);
     return out;
   }
   // What was set when the group was of the classic protocol is of no interest now.
@@ -145,7 +151,8 @@ Decision GroupShard::consumer_timeout(const TimerKey& timer, Now now) {
   over.member_id = timer.member;
   const auto epoch = rebalance_epochs_.find({timer.group, timer.member});
   if (epoch != rebalance_epochs_.end()) over.member_epoch = epoch->second;
-  take(consumer::decide_timeout(group, over, surroundings(now)), timer.group, now, out);
+  take(consumer::decide_timeout(group, over, surroundings(timer.group, now)), timer.group, now,
+       out);
   return out;
 }
 
@@ -153,7 +160,7 @@ std::optional<protocol::ConsumerGroupDescribeResponse::Group> GroupShard::descri
     const std::string& id) const {
   const ConsumerGroup* group = consumer_group(id);
   if (!group) return std::nullopt;
-  return consumer::describe(*group, *topics_, consumer_settings_);
+  return consumer::describe(*group, *topics_, settings_of(id));
 }
 
 void GroupShard::drop_if_empty(const std::string& id, Decision& out) {

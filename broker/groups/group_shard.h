@@ -91,6 +91,11 @@ class GroupShard {
 
   // What groups of the "consumer" protocol go by: before anything is asked of this.
   void set_consumer_settings(consumer::Settings settings) { consumer_settings_ = settings; }
+  // Of groups that have settings of their own.
+  using SettingsOfGroups = std::map<std::string, consumer::Settings, std::less<>>;
+  void set_settings_of_groups(SettingsOfGroups settings) {
+    settings_of_groups_ = std::move(settings);
+  }
   // The topics as they are now; told before each event. Another view means that something changed.
   void set_topics(std::shared_ptr<const consumer::TopicsView> topics);
 
@@ -196,7 +201,8 @@ class GroupShard {
                                 Decision& out);
 
   // consumer_requests.cc
-  consumer::Surroundings surroundings(Now now) const;
+  const consumer::Settings& settings_of(std::string_view group) const;
+  consumer::Surroundings surroundings(std::string_view group, Now now) const;
   // What an outcome names beside its records. `group` is the one that it is about.
   void take(consumer::Outcome outcome, const std::string& group, Now now, Decision& out);
   void set_timer(const std::string& group, const consumer::TimerChange& change, Now now);
@@ -238,6 +244,7 @@ class GroupShard {
   OffsetTable offsets_;
   TimerQueue timers_;
   consumer::Settings consumer_settings_;
+  SettingsOfGroups settings_of_groups_;
   std::shared_ptr<const consumer::TopicsView> topics_;
   std::map<std::pair<std::string, std::string>, std::int32_t> rebalance_epochs_;
 };

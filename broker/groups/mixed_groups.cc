@@ -71,7 +71,7 @@ consumer::ClassicCaller classic_caller(const protocol::SyncGroupRequest& asked) 
 // then.
 std::optional<ConsumerGroup> GroupShard::upgrade(ClassicGroup& group, Now now, Decision& out,
                                                  consumer::Refusal& refusal) {
-  auto result = consumer::upgrade(facts_of(group), surroundings(now));
+  auto result = consumer::upgrade(facts_of(group), surroundings(group.group_id, now));
   if (const auto* why = std::get_if<consumer::Refusal>(&result)) {
     refusal = *why;
     return std::nullopt;
@@ -105,7 +105,7 @@ void GroupShard::downgrade(consumer::ClassicFacts facts, Now now, Decision& out)
 Decision GroupShard::protocol_changed(const std::string& id, bool whole, Now now) {
   Decision out;
   if (const ConsumerGroup* group = consumer_group(id)) {
-    for (consumer::TimerChange timer : consumer::timers_after_load(*group, consumer_settings_)) {
+    for (consumer::TimerChange timer : consumer::timers_after_load(*group, settings_of(id))) {
       timer.unless_set = true;
       set_timer(id, timer, now);
     }
@@ -133,8 +133,8 @@ Decision GroupShard::join_as_classic(const protocol::JoinGroupRequest& asked, co
   join.must_know_its_id = caller.version >= mixed_member_id_required_since;
   join.fresh_member_id = random_.uuid().to_string();
   Decision out;
-  consumer::ClassicJoinOutcome outcome =
-      consumer::decide_classic_join(*consumer_group(asked.group_id), join, surroundings(now));
+  consumer::ClassicJoinOutcome outcome = consumer::decide_classic_join(
+      *consumer_group(asked.group_id), join, surroundings(asked.group_id, now));
   JoinReply reply;
   reply.error = outcome.error;
   reply.member_id = outcome.member_id;
@@ -152,7 +152,7 @@ Decision GroupShard::sync_as_classic(const protocol::SyncGroupRequest& asked, Ti
                                      Now now) {
   Decision out;
   consumer::ClassicSyncOutcome outcome = consumer::decide_classic_sync(
-      *consumer_group(asked.group_id), classic_caller(asked), surroundings(now));
+      *consumer_group(asked.group_id), classic_caller(asked), surroundings(asked.group_id, now));
   SyncReply reply;
   reply.error = outcome.error;
   if (outcome.error == ErrorCode::none) {
@@ -182,7 +182,7 @@ Decided<protocol::LeaveGroupResponse> GroupShard::leave_as_classic(
   std::vector<consumer::ClassicLeaver> leavers;
   for (const auto& one : members) leavers.push_back({one.member_id, one.group_instance_id});
   consumer::ClassicLeaveOutcome outcome =
-      consumer::decide_classic_leave(*consumer_group(group), leavers, surroundings(now));
+      consumer::decide_classic_leave(*consumer_group(group), leavers, surroundings(group, now));
   for (std::size_t i = 0; i < members.size(); ++i) {
     auto& answer = out.answer.members.emplace_back();
     answer.member_id = members[i].member_id;

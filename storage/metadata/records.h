@@ -49,7 +49,7 @@ struct ClusterRecord {
   std::string unknown_fields = {};
 };
 
-// What was set at run time for one broker, or for all of them.
+// What was set at run time for one broker, for all of them, or for a group.
 struct BrokerConfigsRecord {
   std::map<std::string, std::string> values;
   std::string unknown_fields = {};

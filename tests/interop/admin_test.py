@@ -129,6 +129,16 @@ class Tools:
                       "--entity-name", "1"), "root=WARN")
         run("ConfigCommand", "--alter", "--entity-type", "broker-loggers", "--entity-name", "1",
             "--add-config", "root=INFO")
+        group = ("--entity-type", "groups", "--entity-name", "billing")
+        run("ConfigCommand", "--alter", *group, "--add-config",
+            "consumer.session.timeout.ms=50000,share.heartbeat.interval.ms=6000")
+        self.says(run("ConfigCommand", "--describe", *group),
+                  "consumer.session.timeout.ms=50000", "share.heartbeat.interval.ms=6000")
+        self.says(run("ConfigCommand", "--describe", "--entity-type", "groups"), "billing")
+        self.says(run("ConfigCommand", "--alter", *group, "--add-config",
+                      "consumer.session.timeout.ms=5", check=False), "45000")
+        run("ConfigCommand", "--alter", *group, "--delete-config",
+            "consumer.session.timeout.ms,share.heartbeat.interval.ms")
 
     def quotas(self):
         run = self.run

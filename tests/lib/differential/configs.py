@@ -1,6 +1,7 @@
 """DescribeConfigs, IncrementalAlterConfigs, AlterConfigs, ListConfigResources."""
 from lib.differential.admin import ask, shaped, until
 from lib.differential.compare import Case
+from lib.differential.groups import coordinate
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
@@ -61,6 +62,9 @@ def describe_topics(b):
 # the default and whether it can be changed are the same.
 SHARED = ["auto.create.topics.enable", "broker.rack", "compression.type",
           "connections.max.idle.ms", "delete.topic.enable", "fetch.max.bytes",
+          "group.consumer.max.assignment.interval.ms", "group.consumer.max.heartbeat.interval.ms",
+          "group.consumer.max.session.timeout.ms", "group.consumer.min.assignment.interval.ms",
+          "group.consumer.min.heartbeat.interval.ms", "group.consumer.min.session.timeout.ms",
           "log.cleanup.policy", "log.flush.offset.checkpoint.interval.ms",
           "log.index.interval.bytes", "log.index.size.max.bytes",
           "log.message.timestamp.after.max.ms", "log.message.timestamp.before.max.ms",
@@ -207,6 +211,105 @@ def list_resources(b):
         b.note("types", sorted({r["resourceType"] for r in answer["configResources"]}))
 
 
+SESSION, BEAT, PAUSE = (f"consumer.{name}.ms" for name in
+                        ("session.timeout", "heartbeat.interval", "assignment.interval"))
+# By setting: values at and beyond Kafka's limits.
+GROUP_VALUES = {
+    SESSION: ["44999", "45000", "60000", "60001", "abc", "-1", " 50000 "],
+    BEAT: ["4999", "5000", "15000", "15001", "0"],
+    PAUSE: ["-1", "0", "15000", "15001"],
+    "consumer.assignor.offload.enable": ["true", "TRUE", "maybe"],
+    "share.session.timeout.ms": ["44999", "45000", "60000", "60001"],
+    "share.heartbeat.interval.ms": ["4999", "5000", "15000", "15001"],
+    "share.assignment.interval.ms": ["-1", "0", "15000", "15001"],
+    "share.assignor.offload.enable": ["false"],
+    "share.record.lock.duration.ms": ["14999", "15000", "60000", "60001"],
+    "share.delivery.count.limit": ["1", "2", "10", "11", "2147483648"],
+    "share.partition.max.record.locks": ["99", "100", "4000", "4001"],
+    "share.auto.offset.reset": ["latest", "Latest", "earliest", "none", "by_duration:x",
+                                "by_duration:P1D", "by_duration:p1dt1h2m3.5s", "by_duration:PT",
+                                "by_duration:P", "by_duration:PT1M1H", "by_duration:P1Y",
+                                "by_duration:PT-1H", "by_duration:PT1.5H"],
+    "share.isolation.level": ["read_committed", "READ_COMMITTED"],
+    "share.renew.acknowledge.enable": ["false", "x"],
+    "errors.deadletterqueue.topic.name": ["", "a", "__x"],
+    "errors.deadletterqueue.copy.record.enable": ["true", "x"],
+    "streams.session.timeout.ms": ["44999", "45000", "60000", "60001"],
+    "streams.heartbeat.interval.ms": ["4999", "5000", "15000", "15001"],
+    "streams.assignment.interval.ms": ["-1", "0", "15000", "15001"],
+    "streams.initial.rebalance.delay.ms": ["-1", "0", "999999"],
+    "streams.num.standby.replicas": ["-1", "0", "2", "3"],
+    "streams.num.warmup.replicas": ["-1", "0", "20", "21"],
+    "streams.acceptable.recovery.lag": ["-1", "9223372036854775807", "9223372036854775808"],
+    "streams.task.offset.interval.ms": ["14999", "15000", "999999"],
+    "streams.assignor.name": ["sticky", "x", ""],
+    "streams.rack.aware.assignment.tags": ["a,b", "a, b", "", "a,,b", "a,a"],
+}
+
+
+def describe_groups(b):
+    for synonyms in (False, True):
+        describe(b, (GROUP, "cg-none", None), synonyms=synonyms)
+    describe(b, (GROUP, "cg-none", [SESSION, "no.such", "share.assignor.offload.enable"]),
+             docs=True)
+    for name in ("", " "):
+        describe(b, (GROUP, name, [SESSION]))
+
+
+def alter_groups(b):
+    for key, values in GROUP_VALUES.items():
+        for value in values:
+            alter(b, (GROUP, "cg-values", [(key, SET, value)]))
+    settle(b, GROUP, "cg-values", {SESSION: ("50000", 8)})
+    describe(b, (GROUP, "cg-values", None))
+    names = b.ask("ListConfigResources", 1, {"resourceTypes": [GROUP]})["configResources"]
+    b.note("is listed", {"resourceName": "cg-values", "resourceType": GROUP} in names)
+    alter(b, (GROUP, "cg-values", [(k, DELETE, None) for k in GROUP_VALUES]))
+    settle(b, GROUP, "cg-values", {SESSION: ("45000", 5)})
+    names = b.ask("ListConfigResources", 1, {"resourceTypes": [GROUP]})["configResources"]
+    b.note("is listed", {"resourceName": "cg-values", "resourceType": GROUP} in names)
+    for changes in ([("no.such", SET, "1")], [("no.such", DELETE, None)], [(SESSION, SET, None)],
+                    [(SESSION, APPEND, "50000")], [("no.such", SUBTRACT, "x")],
+                    [("streams.rack.aware.assignment.tags", APPEND, "x")],
+                    [(BEAT, SET, "5000"), (BEAT, SET, "6000")],
+                    [(BEAT, SET, "6000"), ("no.such", SET, "1")], []):
+        alter(b, (GROUP, "cg-more", changes))
+        alter(b, (GROUP, "", changes))
+    alter(b, (GROUP, "cg-more", [(BEAT, SET, "6000")]), dry=True)
+    alter(b, (GROUP, "cg-more", [(BEAT, SET, "6")]), dry=True)
+    settle(b, GROUP, "cg-more", {BEAT: ("5000", 5)})
+    replace(b, (GROUP, "cg-more", [(BEAT, "7000"), (SESSION, "47000")]))
+    settle(b, GROUP, "cg-more", {BEAT: ("7000", 8), SESSION: ("47000", 8)})
+    replace(b, (GROUP, "cg-more", [(SESSION, "48000")]))
+    settle(b, GROUP, "cg-more", {BEAT: ("5000", 5), SESSION: ("48000", 8)})
+    replace(b, (GROUP, "cg-more", []), (GROUP, "", []))
+    settle(b, GROUP, "cg-more", {SESSION: ("45000", 5)})
+
+
+def act_on_groups(b):
+    """Members are told the new interval with their next heartbeat."""
+    b.topic("c-act")
+
+    def beat(epoch, **more):
+        return b.ask("ConsumerGroupHeartbeat", 1, {
+            "groupId": "cg-act", "memberId": "m", "memberEpoch": epoch, "instanceId": None,
+            "rackId": None, "rebalanceTimeoutMs": -1, "subscribedTopicNames": None,
+            "subscribedTopicRegex": None, "serverAssignor": None, "topicPartitions": None, **more})
+
+    def interval(wanted):
+        answer = until(b, lambda: beat(joined["memberEpoch"]),
+                       lambda a: a["heartbeatIntervalMs"] == wanted)
+        b.note("interval", answer["heartbeatIntervalMs"])
+    coordinate(b)
+    joined = beat(0, rebalanceTimeoutMs=30000, subscribedTopicNames=["c-act"], topicPartitions=[])
+    b.note("interval", joined["heartbeatIntervalMs"])
+    alter(b, (GROUP, "cg-act", [(BEAT, SET, "7000")]))
+    interval(7000)
+    alter(b, (GROUP, "cg-act", [(BEAT, DELETE, None)]))
+    interval(5000)
+    beat(-1)
+
+
 CASES = [
     Case("DescribeConfigs of topics", describe_topics),
     Case("DescribeConfigs of brokers and loggers", describe_brokers),
@@ -214,5 +317,8 @@ CASES = [
     Case("AlterConfigs of topics", replace_topics),
     Case("both, of brokers", alter_brokers),
     Case("levels of loggers", loggers),
+    Case("DescribeConfigs of groups", describe_groups),
+    Case("settings of groups", alter_groups),
+    Case("settings of groups act", act_on_groups),
     Case("ListConfigResources", list_resources),
 ]

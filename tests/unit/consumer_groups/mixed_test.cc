@@ -386,6 +386,25 @@ TEST_CASE("an empty group is of whatever protocol the next member speaks") {
   CHECK(c.modern()->epoch == 2);
 }
 
+TEST_CASE("a group goes by the settings that it has of its own, from the next heartbeat on") {
+  Coordinated c;
+  consumer::Settings own = c.settings;
+  own.session_timeout_ms = 60'000;
+  own.heartbeat_interval_ms = 9000;
+  const auto is_member = [&c] { return c.modern() && c.modern()->find("new") != nullptr; };
+  CHECK(c.beat(consumer::join_request("new", {"t"})).heartbeat_interval_ms == 5000);
+  c.state().set_settings_of_groups({{"other", c.settings}, {"g", own}});
+  CHECK(c.beat(consumer::beat("new", 2)).heartbeat_interval_ms == 9000);
+  c.pass(59'000);
+  CHECK(is_member());
+  c.state().set_settings_of_groups({});
+  CHECK(c.beat(consumer::beat("new", 2)).heartbeat_interval_ms == 5000);
+  c.pass(44'000);
+  CHECK(is_member());
+  c.pass(2'000);
+  CHECK_FALSE(is_member());
+}
+
 TEST_CASE("expressions are looked up after the heartbeat that brings them") {
   Coordinated c;
   consumer::HeartbeatRequest join = consumer::join_request("new", {});
