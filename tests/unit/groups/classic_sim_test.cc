@@ -1,5 +1,6 @@
 // Random consumers against the coordinator: they join, assign, commit, fall silent, leave and come
 // back, and the coordinator is restarted. SEEDS=n runs so many, SEED=n only that one.
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 
@@ -15,7 +16,8 @@ struct SimMember {
   Consumer who;
   std::optional<Ticket> joining;
   std::optional<Ticket> syncing;
-  bool stable = false;  // has its assignment of `who.generation`
+  bool stable = false;   // has its assignment of `who.generation`
+  bool refused = false;  // the group is full
 };
 
 class World {
@@ -39,6 +41,7 @@ class World {
       hear();
       check();
     }
+    settle();
     // In the end everybody is silent, and the groups become empty: nobody is waited for for ever.
     for (int i = 0; i < 40; ++i) {
       c_.pass(60'000);
@@ -58,6 +61,45 @@ class World {
     if (seed % 5 == 0) limits.members_max = 2;
     if (seed % 3 == 0) limits.initial_rebalance_delay_ms = 0;
     return limits;
+  }
+
+  // Without faults every group comes to rest with all members, whatever was before.
+  void settle() {
+    constexpr int turns_max = 400;
+    int turn = 0;
+    for (; turn < turns_max && !at_rest(); ++turn) {
+      for (SimMember& one : members_) go_on(one);
+      hear();
+      c_.pass(500);
+      hear();
+      check();
+    }
+    CHECK(turn < turns_max);
+  }
+  bool at_rest() {
+    for (const SimMember& one : members_) {
+      if (!one.stable && !one.refused) return false;
+      if (one.stable && c_.heartbeat(one.who) != ErrorCode::none) return false;
+    }
+    return std::ranges::all_of(c_.state().groups(), [](const auto& entry) {
+      const auto& group = std::get<ClassicGroup>(entry.second);
+      return group.is_in(group.members().empty() ? ClassicState::empty : ClassicState::stable);
+    });
+  }
+  // What a client does next that never gives up.
+  void go_on(SimMember& one) {
+    if (one.joining || one.syncing || one.refused) return;
+    if (one.stable) {
+      const ErrorCode error = c_.heartbeat(one.who);
+      if (error == ErrorCode::none) return;
+      if (error != ErrorCode::rebalance_in_progress) one.who.generation = -1;
+      if (error == ErrorCode::unknown_member_id) one.who.member_id.clear();
+      begin_join(one);
+    } else if (one.who.generation < 0) {
+      begin_join(one);
+    } else {
+      sync(one);
+    }
   }
 
   void step() {
@@ -97,6 +139,9 @@ class World {
   // As a client does: it goes on where it is.
   void join(SimMember& one) {
     if (random_.chance(10)) one.who.protocols[0].second = subscription({"t", "u"});
+    begin_join(one);
+  }
+  void begin_join(SimMember& one) {
     one.joining = c_.begin_join(one.who);
     one.syncing.reset();
     one.stable = false;
@@ -156,6 +201,7 @@ class World {
     one.joining.reset();
     if (reply.error == ErrorCode::unknown_member_id) one.who.member_id.clear();
     if (reply.error == ErrorCode::member_id_required) one.who.member_id = reply.member_id;
+    one.refused = reply.error == ErrorCode::group_max_size_reached;
     if (reply.error != ErrorCode::none) return;
     one.who.member_id = reply.member_id;
     one.who.generation = reply.generation;
@@ -170,6 +216,7 @@ class World {
   void hear_sync(SimMember& one, const SyncReply& reply) {
     one.syncing.reset();
     if (reply.error == ErrorCode::unknown_member_id) one.who.member_id.clear();
+    if (reply.error != ErrorCode::none) one.who.generation = -1;
     if (reply.error != ErrorCode::none) return;
     one.stable = true;
     // What it holds was given to it alone, in this generation.
