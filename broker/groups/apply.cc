@@ -112,6 +112,7 @@ void GroupShard::apply_classic(const std::string& id, protocol::GroupMetadataVal
     group.add(member_of(std::move(one), value.protocol.value_or(""),
                         known == before.end() ? nullptr : &known->second));
   }
+  group.awaits_rebalance = !value.leader && !group.members().empty();
   group.leader.reset();
   if (value.leader && group.find(*value.leader))
     group.leader = value.leader;
@@ -142,7 +143,8 @@ Decision GroupShard::loaded(Now now) {
     auto* group = std::get_if<ClassicGroup>(&slot);
     for (const auto& [name, member] : group->members()) restart_session(*group, member, now);
     // The limit was lowered: those who come first stay.
-    if (group->members().size() > static_cast<std::size_t>(limits_.members_max))
+    if (group->members().size() > static_cast<std::size_t>(limits_.members_max) ||
+        group->awaits_rebalance)
       prepare_rebalance(*group, now, out);
   }
   return out;

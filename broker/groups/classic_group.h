@@ -63,6 +63,10 @@ class ClassicGroup {
   // When it came into its state; absent: written by a broker that did not write it down.
   std::optional<std::int64_t> state_since_ms;
 
+  // Written without a leader: it was of the other protocol, and somebody's partitions are nobody's
+  // until it has been rebalanced.
+  bool awaits_rebalance = false;
+
   // Not written down:
   bool initial_rebalance = false;  // of the present rebalance: the group was empty before
   bool member_added = false;       // since the initial delay was last lengthened

@@ -23,6 +23,7 @@ consumer::ClassicFacts facts_of(const ClassicGroup& group) {
   facts.generation = group.generation;
   facts.of_consumers = group.uses_consumer_protocol();
   facts.protocol = group.protocol.value_or("");
+  facts.needs_rebalance = !group.is_in(ClassicState::stable);
   for (const auto& [id, member] : group.members()) {
     consumer::ClassicFacts::Member& one = facts.members.emplace_back();
     one.id = id;
@@ -96,8 +97,10 @@ std::optional<ConsumerGroup> GroupShard::upgrade(ClassicGroup& group, Now now, D
 }
 
 void GroupShard::downgrade(consumer::ClassicFacts facts, Now now, Decision& out) {
-  const auto kind = facts.needs_rebalance ? TimerKey::Kind::changed : TimerKey::Kind::changed_whole;
-  const ClassicGroup group = classic_group_of(std::move(facts), now.wall_ms);
+  const bool needs_rebalance = facts.needs_rebalance;
+  ClassicGroup group = classic_group_of(std::move(facts), now.wall_ms);
+  const auto kind = needs_rebalance ? TimerKey::Kind::changed : TimerKey::Kind::changed_whole;
+  if (needs_rebalance) group.leader.reset();  // so that it is known after a restart
   out.records.push_back(classic_group_record(group));
   timers_.set({kind, group.group_id, {}}, now.monotonic_ms);
 }

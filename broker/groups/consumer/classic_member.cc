@@ -219,8 +219,12 @@ ClassicOutcome decide_classic_heartbeat(const ConsumerGroup& group, const Classi
   if (out.error != ErrorCode::none) return out;
   const Member& member = *found.member;
   set_timer(out, Kind::session, member.id, member.classic->session_timeout_ms);
+  // The next target is computed with a heartbeat of the other protocol, or else with a join.
+  const bool takes_a_join =
+      group.assignment_epoch < group.epoch && group.classic_members() == group.members().size();
   const bool must_join =
-      member.epoch < group.assignment_epoch || member.state == MemberState::unrevoked_partitions ||
+      takes_a_join || member.epoch < group.assignment_epoch ||
+      member.state == MemberState::unrevoked_partitions ||
       (member.state == MemberState::unreleased_partitions && all_released(group, member));
   if (must_join) {
     set_join_timer(out, member);

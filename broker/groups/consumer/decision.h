@@ -81,7 +81,9 @@ struct ClassicFacts {
   bool of_consumers = false;  // the protocol type is "consumer"
   std::string protocol;       // that the members have in common
   std::vector<Member> members;
-  bool needs_rebalance = true;  // once it is downgraded to this
+  // Not everybody has what it is to have: in a group to be upgraded, or in what one is downgraded
+  // to.
+  bool needs_rebalance = true;
 };
 
 struct Outcome {

@@ -139,7 +139,9 @@ std::variant<Refusal, ConsumerGroup> upgrade(const ClassicFacts& classic,
     group.set_target(one.id, without_epochs(member->assigned));
     group.put(std::move(*member));
   }
-  group.metadata_hash = hash_of_topics(group.subscriptions().topic_names(), around.topics);
+  // No hash: the next join raises the epoch, whatever it brings.
+  if (!classic.needs_rebalance)
+    group.metadata_hash = hash_of_topics(group.subscriptions().topic_names(), around.topics);
   return group;
 }
 

@@ -197,7 +197,7 @@ Partitions assignment_of(const HeartbeatResponse& response) {
 
 // ---- FakeClient
 
-void FakeClient::beat(World& world, bool lost) {
+void FakeClient::beat(HeartbeatDoor& door, bool lost) {
   HeartbeatRequest request;
   if (epoch == joining_epoch) {
     owned.clear();
@@ -218,7 +218,7 @@ void FakeClient::beat(World& world, bool lost) {
     told_ = owned;
   }
   request.instance_id = instance_id;
-  const HeartbeatResponse response = world.send(request);
+  const HeartbeatResponse response = door.send(request);
   if (lost) {
     // It sends everything anew.
     told_.reset();
@@ -239,10 +239,10 @@ void FakeClient::on_answer(const HeartbeatResponse& response) {
   if (response.assignment) owned = assignment_of(response);
 }
 
-void FakeClient::leave(World& world, std::int32_t how) {
+void FakeClient::leave(HeartbeatDoor& door, std::int32_t how) {
   HeartbeatRequest request = consumer::beat(id, how);
   request.instance_id = instance_id;
-  on_answer(world.send(request));
+  on_answer(door.send(request));
   epoch = joining_epoch;
   owned.clear();
 }

@@ -35,7 +35,14 @@ class FakeTopics : public TopicsView {
 using HeartbeatRequest = protocol::ConsumerGroupHeartbeatRequest;
 using HeartbeatResponse = protocol::ConsumerGroupHeartbeatResponse;
 
-class World {
+// Where clients send their heartbeats.
+class HeartbeatDoor {
+ public:
+  virtual ~HeartbeatDoor() = default;
+  virtual HeartbeatResponse send(const HeartbeatRequest& request, std::int16_t version = 1) = 0;
+};
+
+class World : public HeartbeatDoor {
  public:
   World();
 
@@ -51,7 +58,7 @@ class World {
   std::map<std::pair<TimerChange::Kind, std::string>, Running> timers;
 
   Surroundings around() const { return {topics, settings, now_ms}; }
-  HeartbeatResponse send(const HeartbeatRequest& request, std::int16_t version = 1);
+  HeartbeatResponse send(const HeartbeatRequest& request, std::int16_t version = 1) override;
   // As a driver does with every outcome.
   void take(const Outcome& outcome);
   // The coordinator begins anew: all that is left is the log.
@@ -102,8 +109,8 @@ class FakeClient {
   bool wants_changed = false;  // names or regex, since they were last told
 
   // The next heartbeat. `lost`: its answer does not arrive.
-  void beat(World& world, bool lost = false);
-  void leave(World& world, std::int32_t how = leaving_epoch);
+  void beat(HeartbeatDoor& door, bool lost = false);
+  void leave(HeartbeatDoor& door, std::int32_t how = leaving_epoch);
   protocol::ErrorCode last_error = protocol::ErrorCode::none;
 
  private:
