@@ -19,10 +19,10 @@ def start(command, log_path, **options):
     return child
 
 
-def child(command, errors):
+def child(command, errors, stdin=subprocess.DEVNULL):
     """Starts a child whose output is read here, line by line; its errors go to an open file."""
-    made = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors,
-                            stdin=subprocess.DEVNULL, start_new_session=True)
+    made = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, stdin=stdin,
+                            start_new_session=True)
     _started.append(made)
     return made
 

@@ -53,6 +53,7 @@ public class Client {
         steps.put("large", this::large);
         steps.put("consume", this::consume);
         steps.put("tail", this::tail);
+        steps.put("member", a -> new Member(this, a).run());
         steps.put("times", this::times);
         steps.put("ends", this::ends);
         steps.put("create", a -> create(a[0], a[1], "1", a, 2));

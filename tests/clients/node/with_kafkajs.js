@@ -2,7 +2,7 @@
 'use strict'
 const fs = require('fs')
 const { Kafka, CompressionTypes, CompressionCodecs, ConfigResourceTypes, logLevel,
-  Partitioners } = require('kafkajs')
+  PartitionAssigners, Partitioners } = require('kafkajs')
 const lz4 = require('lz4js')
 const xxh32 = require('lz4js/xxh32.js')
 const snappy = require('snappyjs')
@@ -133,6 +133,52 @@ async function read(topic, partition, from, count, started = async () => {}) {
   return got
 }
 
+// What a member of a group holds, reads and commits, each a line of JSON, until the standard input
+// ends. Its assigner has a name that no other library knows.
+async function member(topic, groupId, protocol, ...options) {
+  const { session = 6000 } = Object.fromEntries(pairs(options).map(o => [o.name, o.value]))
+  const tell = (event, values) => process.stdout.write(JSON.stringify({ event, values }) + '\n')
+  const consumer = kafka.consumer({ groupId, sessionTimeout: Number(session),
+    heartbeatInterval: 1000, maxWaitTimeInMs: 250, allowAutoTopicCreation: false,
+    partitionAssigners: [PartitionAssigners[protocol]], rebalanceTimeout: 30000,
+    retry: { retries: 1000, initialRetryTime: 100, maxRetryTime: 1000 } })
+  const unsaved = new Map()
+  let count = 0
+  const commit = async () => {
+    const due = [...unsaved]
+    if (!due.length) return
+    try {
+      await consumer.commitOffsets(due.map(([p, o]) => ({ topic, partition: p,
+        offset: String(o) })))
+      for (const [p, o] of due) if (unsaved.get(p) === o) unsaved.delete(p)
+      tell('committed', due)
+    } catch (error) {
+      tell('failed', [String(error.message)])
+    }
+  }
+  consumer.on(consumer.events.REBALANCING, () => {
+    unsaved.clear()
+    tell('holds', [])
+  })
+  consumer.on(consumer.events.GROUP_JOIN, e =>
+    tell('holds', (e.payload.memberAssignment[topic] || []).sort((a, b) => a - b)))
+  consumer.on(consumer.events.CRASH, e => tell('failed', [String(e.payload.error.message)]))
+  await consumer.connect()
+  await consumer.subscribe({ topic, fromBeginning: true })
+  await consumer.run({ autoCommit: false, eachBatch: async ({ batch, resolveOffset }) => {
+    for (const m of batch.messages) resolveOffset(m.offset)
+    count += batch.messages.length
+    tell('read', batch.messages.map(m => [batch.partition, Number(m.offset)]))
+    unsaved.set(batch.partition, Number(batch.lastOffset()) + 1)
+  } })
+  const saving = setInterval(commit, 500)
+  await new Promise(resolve => process.stdin.on('end', resolve).resume())
+  clearInterval(saving)
+  await commit()
+  await consumer.disconnect()
+  return { read: count }
+}
+
 async function offset(topic, partition, timestamp) {
   const a = await admin()
   const all = timestamp === undefined ? await a.fetchTopicOffsets(topic)
@@ -168,6 +214,7 @@ const steps = {
     }
     return { end, records: await read(topic, partition, 'latest', 1, seeking) }
   },
+  member,
   times: async (topic, partition, timestamps) => {
     const offsets = []
     const end = (await offset(topic, partition)).high

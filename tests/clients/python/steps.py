@@ -2,6 +2,7 @@
 import base64
 import json
 import sys
+import threading
 import time
 
 TIMEOUT_S = 15
@@ -50,6 +51,58 @@ def deadline(what):
         if time.monotonic() > end:
             raise Refused(None, "TIMEOUT", f"{what} took more than {TIMEOUT_S} s")
     return check
+
+
+class Membership:
+    """What a member of a group holds, reads and commits; each of its doings is a line of JSON."""
+
+    COMMIT_S = 0.5
+
+    def __init__(self):
+        self.held, self.unsaved, self.count = set(), {}, 0
+        self.saved_at, self.ending, self.guard = time.monotonic(), False, threading.Lock()
+        threading.Thread(target=self.await_end, daemon=True).start()
+
+    def await_end(self):
+        """The member leaves when its standard input ends."""
+        sys.stdin.buffer.read()
+        self.ending = True
+
+    def event(self, name, values):
+        with self.guard:
+            sys.stdout.write(json.dumps({"event": name, "values": values}) + "\n")
+            sys.stdout.flush()
+
+    def assigned(self, partitions):
+        self.held |= set(partitions)
+        self.event("holds", sorted(self.held))
+
+    def revoked(self, partitions):
+        self.held -= set(partitions)
+        self.unsaved = {p: o for p, o in self.unsaved.items() if p in self.held}
+        self.event("holds", sorted(self.held))
+
+    def read(self, records):
+        """Pairs of a partition and an offset."""
+        if records:
+            self.count += len(records)
+            self.unsaved.update({p: o + 1 for p, o in records})
+            self.event("read", records)
+
+    def is_time(self):
+        return bool(self.unsaved) and time.monotonic() - self.saved_at > self.COMMIT_S
+
+    def committed(self, offsets):
+        self.saved_at = time.monotonic()
+        self.unsaved = {p: o for p, o in self.unsaved.items() if offsets.get(p) != o}
+        self.event("committed", sorted(offsets.items()))
+
+    def failed(self, error):
+        self.saved_at = time.monotonic()
+        self.event("failed", [f"{type(error).__name__}: {error}"[:300]])
+
+    def result(self):
+        return {"read": self.count}
 
 
 def arguments():

@@ -6,12 +6,17 @@ import aiokafka
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import for_code
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from aiokafka.errors import KafkaError, for_code
 
 import steps
 from steps import Refused
 
 BOOTSTRAP, STEPS = steps.arguments()
+ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor,
+             "sticky": StickyPartitionAssignor}
 KINDS = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
 
 
@@ -23,6 +28,18 @@ def number(error):
 def check(code, message=""):
     if code:
         raise Refused(code, for_code(code).__name__, message or "")
+
+
+class Listener(aiokafka.ConsumerRebalanceListener):
+    def __init__(self, me, commit):
+        self.me, self.commit = me, commit
+
+    async def on_partitions_assigned(self, assigned):
+        self.me.assigned(p.partition for p in assigned)
+
+    async def on_partitions_revoked(self, revoked):
+        await self.commit()
+        self.me.revoked(p.partition for p in revoked)
 
 
 class Client:
@@ -108,6 +125,37 @@ class Client:
             return {"end": end, "records": await self.read(consumer, 1)}
         finally:
             await consumer.stop()
+
+    async def member(self, topic, group, protocol, *options):
+        options, me = steps.pairs(options), steps.Membership()
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=BOOTSTRAP, group_id=group, enable_auto_commit=False,
+            auto_offset_reset="earliest", heartbeat_interval_ms=1000,
+            group_instance_id=options.get("instance"), rebalance_timeout_ms=30_000,
+            session_timeout_ms=int(options.get("session", 6000)),
+            partition_assignment_strategy=[ASSIGNORS[protocol]])
+
+        async def commit():
+            offsets = dict(me.unsaved)
+            if not offsets:
+                return
+            try:
+                await consumer.commit({TopicPartition(topic, p): o for p, o in offsets.items()})
+                me.committed(offsets)
+            except KafkaError as e:
+                me.failed(e)
+        consumer.subscribe([topic], listener=Listener(me, commit))
+        await consumer.start()
+        try:
+            while not me.ending:
+                me.read([(m.partition, m.offset) for batch in
+                         (await consumer.getmany(timeout_ms=250)).values() for m in batch])
+                if me.is_time():
+                    await commit()
+            await commit()
+        finally:
+            await consumer.stop()
+        return me.result()
 
     async def times(self, topic, partition, timestamps):
         consumer, at = await self.consumer(), TopicPartition(topic, int(partition))

@@ -107,6 +107,57 @@ class Client:
         finally:
             consumer.close()
 
+    def member(self, topic, group, protocol, *options):
+        """Assigns by itself, incrementally where the protocol does."""
+        options, me = steps.pairs(options), steps.Membership()
+        settings = {"group.protocol": "consumer"} if protocol == "consumer" else {
+            "partition.assignment.strategy": protocol, "heartbeat.interval.ms": 1000,
+            "session.timeout.ms": int(options.get("session", 6000))}
+        if "instance" in options:
+            settings["group.instance.id"] = options["instance"]
+        consumer = self.consumer(**{"auto.offset.reset": "earliest", "group.id": group,
+                                    **settings})
+
+        def commit():
+            offsets = dict(me.unsaved)
+            if not offsets:
+                return
+            try:
+                for p in consumer.commit(asynchronous=False, offsets=[
+                        TopicPartition(topic, p, o) for p, o in offsets.items()]):
+                    if p.error:
+                        raise KafkaException(p.error)
+                me.committed(offsets)
+            except KafkaException as e:
+                me.failed(e)
+
+        def on_assign(_, partitions):
+            me.assigned(p.partition for p in partitions)
+
+        def on_revoke(_, partitions):
+            commit()
+            me.revoked(p.partition for p in partitions)
+
+        def on_lost(_, partitions):
+            me.revoked(p.partition for p in partitions)
+        consumer.subscribe([topic], on_assign=on_assign, on_revoke=on_revoke, on_lost=on_lost)
+        try:
+            while not me.ending:
+                records, m = [], consumer.poll(0.25)
+                while m is not None:
+                    if m.error():
+                        me.failed(refused(m.error()))
+                    else:
+                        records.append((m.partition(), m.offset()))
+                    m = consumer.poll(0) if len(records) < 500 else None
+                me.read(records)
+                if me.is_time():
+                    commit()
+            commit()
+        finally:
+            consumer.close()
+        return me.result()
+
     def times(self, topic, partition, timestamps):
         consumer, found = self.consumer(), []
         for t in timestamps.split(","):

@@ -5,13 +5,22 @@ import time
 import kafka
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
-from kafka.errors import KafkaTimeoutError, for_code
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.errors import KafkaError, KafkaTimeoutError, for_code
+from kafka.structs import OffsetAndMetadata
 
 import steps
 from steps import Refused
 
 BOOTSTRAP, _ = steps.arguments()
 OLD = kafka.__version__.startswith("2.0")
+ASSIGNORS = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor,
+             "sticky": StickyPartitionAssignor}
+if not OLD:
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+    ASSIGNORS["cooperative-sticky"] = CooperativeStickyAssignor
 KINDS = {"topic": ConfigResourceType.TOPIC, "broker": ConfigResourceType.BROKER}
 
 
@@ -29,6 +38,21 @@ def partition_row(p):
     if OLD:
         return [p["partition"], p["leader"], p["replicas"], p["isr"]]
     return [p["partition_index"], p["leader_id"], p["replica_nodes"], p["isr_nodes"]]
+
+
+class Listener(kafka.ConsumerRebalanceListener):
+    def __init__(self, me, commit):
+        self.me, self.commit = me, commit
+
+    def on_partitions_assigned(self, assigned):
+        self.me.assigned(p.partition for p in assigned)
+
+    def on_partitions_revoked(self, revoked):
+        self.commit()
+        self.me.revoked(p.partition for p in revoked)
+
+    def on_partitions_lost(self, lost):
+        self.me.revoked(p.partition for p in lost)
 
 
 class Client:
@@ -106,6 +130,37 @@ class Client:
             return {"end": end, "records": self.read(consumer, 1)}
         finally:
             consumer.close()
+
+    def member(self, topic, group, protocol, *options):
+        options, me = steps.pairs(options), steps.Membership()
+        more = {"group_instance_id": options["instance"]} if "instance" in options else {}
+        consumer = KafkaConsumer(
+            bootstrap_servers=BOOTSTRAP, group_id=group, enable_auto_commit=False,
+            auto_offset_reset="earliest", heartbeat_interval_ms=1000,
+            session_timeout_ms=int(options.get("session", 6000)),
+            partition_assignment_strategy=[ASSIGNORS[protocol]], **more)
+
+        def commit():
+            offsets = dict(me.unsaved)
+            if not offsets:
+                return
+            try:
+                consumer.commit({TopicPartition(topic, p): OffsetAndMetadata(o, "")
+                                 for p, o in offsets.items()})
+                me.committed(offsets)
+            except KafkaError as e:
+                me.failed(e)
+        consumer.subscribe([topic], listener=Listener(me, commit))
+        try:
+            while not me.ending:
+                me.read([(m.partition, m.offset)
+                         for batch in consumer.poll(250).values() for m in batch])
+                if me.is_time():
+                    commit()
+            commit()
+        finally:
+            consumer.close()
+        return me.result()
 
     def times(self, topic, partition, timestamps):
         consumer, at = self.consumer(), TopicPartition(topic, int(partition))

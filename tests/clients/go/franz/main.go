@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"calque/clients/steps"
 )
@@ -165,6 +166,21 @@ func ends(w []string) (any, error) {
 	return steps.Ok("earliest", a.Offset, "latest", b.Offset)
 }
 
+// committed finds the first error of an OffsetCommit.
+func committed(answer *kmsg.OffsetCommitResponse, err error) error {
+	if err != nil {
+		return err
+	}
+	for _, t := range answer.Topics {
+		for _, p := range t.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func number(err error) (int16, bool) {
 	var e *kerr.Error
 	if errors.As(err, &e) {
@@ -185,7 +201,7 @@ func main() {
 			return send("none", "plain", w[0], steps.Number(w[1]),
 				[]steps.Record{{Timestamp: 1, Value: make([]byte, steps.Number(w[2]))}})
 		},
-		"consume": consume, "tail": tail, "times": times, "ends": ends,
+		"consume": consume, "tail": tail, "times": times, "ends": ends, "member": member,
 	}
 	administration(all)
 	steps.Run(all, number)

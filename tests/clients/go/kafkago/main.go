@@ -181,7 +181,7 @@ func main() {
 			return send("none", w[0], steps.Number(w[1]),
 				[]steps.Record{{Timestamp: 1, Value: make([]byte, steps.Number(w[2]))}})
 		},
-		"consume": consume, "tail": tail, "times": times, "ends": ends,
+		"consume": consume, "tail": tail, "times": times, "ends": ends, "member": member,
 	}
 	administration(all, &kafka.Client{Addr: kafka.TCP(bootstrap), Timeout: steps.Timeout,
 		Transport: transport})

@@ -1,5 +1,6 @@
 //! rdkafka for Rust. Steps and their answers are described in the README of the folder above.
 
+mod member;
 mod record;
 
 use rdkafka::admin::{
@@ -14,6 +15,7 @@ use rdkafka::message::{DeliveryResult, Message};
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+use member::Member;
 use record::Record;
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
@@ -290,6 +292,8 @@ impl Client {
                 Ok(json!({ "records": Client::read(&consumer, number(w[3]))? }))
             }
             "tail" => self.tail(w[0], number(w[1])),
+            "member" => Ok(Member::new(settings(&self.bootstrap), w[0], w[1], w[2],
+                                       &pairs(&w[3..]))?.run()),
             "times" => self.times(w[0], number(w[1]), w[2]),
             "ends" => {
                 let (low, high) = self.consumer()?.fetch_watermarks(w[0], number(w[1]), TIMEOUT)?;

@@ -1,0 +1,242 @@
+"""Groups of running client programs: who holds, reads and commits what, and what must be so."""
+import json
+import os
+import signal
+import struct
+import subprocess
+import threading
+import time
+
+from lib import process
+from lib.differential import broker, records
+from lib.suite import equal
+
+SESSION_S = 6
+# From SIGKILL to the moment when all partitions have an owner again: not before the session is
+# over, which may have begun a heartbeat earlier, and soon after.
+LOST_S = (SESSION_S - 2.5, SESSION_S + 9)
+LEFT_S = SESSION_S - 2  # After an orderly end nobody waits for a session.
+WAIT_S = 60
+
+
+class Member:
+    """A client program that runs, and what it has told so far."""
+
+    def __init__(self, group, client, protocol, options):
+        self.client, self.protocol, self.news = client, protocol, group.news
+        self.name = f"{client.name} {protocol} #{len(group.all) + 1}"
+        self.held, self.read, self.committed = set(), [], {}
+        self.failures, self.answer, self.ended = [], None, False
+        path = os.path.join(group.folder, f"{group.name}-{len(group.all) + 1}.log")
+        self.errors = open(path, "wb+")
+        word = ":".join(["member", group.topic, group.name, protocol,
+                         *(f"{k}={v}" for k, v in options.items())])
+        self.child = process.child([*client.command(), group.bootstrap, word], self.errors,
+                                   subprocess.PIPE)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        for line in self.child.stdout:
+            try:
+                told = json.loads(line)
+            except ValueError:
+                continue  # Some libraries print to the standard output.
+            with self.news:
+                self._take(told)
+                self.news.notify_all()
+        with self.news:
+            self.ended = True
+            self.news.notify_all()
+
+    def _take(self, told):
+        kind, values = told.get("event"), told.get("values")
+        if kind == "holds":
+            self.held = set(values)
+        elif kind == "read":
+            self.read += [tuple(v) for v in values]
+        elif kind == "committed":
+            self.committed.update((p, o) for p, o in values)
+        elif kind == "failed":
+            self.failures += values
+        elif "step" in told:
+            self.answer = told
+
+    def said(self):
+        self.errors.flush()
+        size = self.errors.seek(0, 2)
+        self.errors.seek(max(0, size - 800))
+        text = self.errors.read().decode(errors="replace")
+        return f"{self.name}: holds {sorted(self.held)}, has read {len(self.read)}, " \
+               f"exit status {self.child.poll()}, answer {self.answer}, failures " \
+               f"{self.failures[-3:]}\n{text}"
+
+    def end(self, kill=False):
+        """Ends it, and returns once all that it told is known."""
+        if kill:
+            self.child.kill()
+        else:
+            self.child.stdin.close()
+        with self.news:
+            self.news.wait_for(lambda: self.ended, WAIT_S)
+        status = process.end(self.child, signal.SIGKILL)
+        if not kill:
+            equal(f"end of {self.said()}\n", (status, "ok" in (self.answer or {})), (0, True))
+
+
+class Group:
+    """One group on one topic. Records go to every partition alike: `ends` is their number."""
+
+    def __init__(self, folder, bootstrap, codec, name, partitions=6):
+        self.folder, self.bootstrap, self.name, self.topic = folder, bootstrap, name, name
+        self.partitions, self.ends = set(range(partitions)), 0
+        self.news = threading.Condition()
+        self.all, self.live, self.excused = [], [], set()
+        self.broker = broker.Broker(name, bootstrap, codec)
+        self.broker.topic(name, partitions, retention_ms=-1)
+
+    def say(self, *what):
+        """The broker may have been away since it was last asked."""
+        try:
+            return self.broker.ask(*what)
+        except (OSError, KeyError):
+            self.broker.close()
+            return self.broker.ask(*what)
+
+    def join(self, client, protocol, **options):
+        member = Member(self, client, protocol, options)
+        self.all.append(member)
+        self.live.append(member)
+        return member
+
+    def await_news(self, what, condition, seconds=WAIT_S):
+        """Waits for what the members tell, and returns how long it took."""
+        began = time.monotonic()
+
+        def or_over():
+            dead = [m for m in self.live if m.ended]
+            if dead:
+                raise AssertionError(f"{dead[0].said()}has ended, while waiting for {what}")
+            return condition()
+        with self.news:
+            if not self.news.wait_for(or_over, seconds):
+                raise AssertionError(f"{self.name}: waited {seconds} s in vain for {what}\n" +
+                                     "\n".join(m.said() for m in self.live))
+        return time.monotonic() - began
+
+    def is_shared(self):
+        """Every partition has one owner, and nobody has two more than another."""
+        sizes = [len(m.held) for m in self.live]
+        return sum(sizes) == len(self.partitions) and max(sizes) - min(sizes) <= 1 and \
+            set().union(*(m.held for m in self.live)) == self.partitions
+
+    def settle(self, seconds=WAIT_S):
+        return self.await_news(f"{len(self.live)} to share the partitions", self.is_shared,
+                               seconds)
+
+    def produce(self, count=10):
+        now = int(time.time() * 1000)
+        data = records.Batch([(now, None, struct.pack(">q", self.ends + i))
+                              for i in range(count)]).build()
+        answer = self.say("Produce", 8, {
+            "transactionalId": None, "acks": -1, "timeoutMs": 20000, "topicData": [
+                {"name": self.topic, "partitionData": [
+                    {"index": p, "records": data} for p in self.partitions]}]})
+        equal("errors of Produce", {(p["errorCode"], p["baseOffset"]) for p in
+                                    answer["responses"][0]["partitionResponses"]},
+              {(0, self.ends)})
+        self.ends += count
+
+    def wanted(self):
+        return {(p, o) for p in self.partitions for o in range(self.ends)}
+
+    def have_read(self):
+        return sum(len(m.read) for m in self.all) >= len(self.wanted()) and \
+            {r for m in self.all for r in m.read} >= self.wanted()
+
+    def await_read(self):
+        """Every record, once; those that a dead member had not committed, also twice."""
+        self.await_news("everything to be read", self.have_read)
+        with self.news:
+            every = [r for m in self.all for r in m.read]
+        seen, twice = set(), set()
+        for r in every:
+            (twice if r in seen else seen).add(r)
+        equal(f"{self.name}: read twice", sorted(twice - self.excused), [])
+        equal(f"{self.name}: read and never written", sorted(seen - self.wanted()), [])
+        self.await_committed()
+
+    def committed(self):
+        answer = self.say("OffsetFetch", 8, {"groups": [{"groupId": self.name, "topics": None}],
+                                             "requireStable": False})["groups"][0]
+        equal(f"{self.name}: error of OffsetFetch", answer["errorCode"], 0)
+        return {p["partitionIndex"]: p["committedOffset"] for t in answer["topics"]
+                for p in t["partitions"] if p["committedOffset"] >= 0}
+
+    def await_committed(self):
+        wanted = {p: self.ends for p in self.partitions}
+        try:
+            process.wait_for("the commits", lambda: self.committed() == wanted, 15)
+        except AssertionError:
+            equal(f"{self.name}: committed offsets", self.committed(), wanted)
+
+    def excuse(self):
+        """What has been read and, as far as is told, not been committed, may be read again."""
+        with self.news:
+            saved = {}
+            for m in self.all:
+                for p, o in m.committed.items():
+                    saved[p] = max(o, saved.get(p, 0))
+            self.excused |= {(p, o) for m in self.all for p, o in m.read if o >= saved.get(p, 0)}
+
+    def round(self, count=10):
+        """The members share the partitions; what is written is read by who holds it."""
+        took = self.settle()
+        before = {m: len(m.read) for m in self.live}
+        self.produce(count)
+        self.await_read()
+        for m in self.live:
+            strange = {p for p, _ in m.read[before[m]:]} - m.held
+            equal(f"partitions that {m.name} read and did not hold", strange, set())
+        return took
+
+    def kill(self, member):
+        """In the middle of its work."""
+        held = set(member.held)
+        count = len(member.read)
+        self.produce(40)
+        self.await_news("its first records", lambda: len(member.read) > count)
+        member.end(kill=True)
+        self.live.remove(member)
+        self.excuse()
+        took = self.settle()
+        if not LOST_S[0] < took < LOST_S[1]:
+            raise AssertionError(f"{sorted(held)} of {member.name} were taken over after "
+                                 f"{took:.1f} s, not within {LOST_S}")
+        self.await_read()
+        return took
+
+    def leave(self, member):
+        self.live.remove(member)
+        began = time.monotonic()
+        member.end()
+        if self.live:
+            self.settle()
+            took = time.monotonic() - began
+            if took > LEFT_S:
+                raise AssertionError(f"the partitions of {member.name} were taken over after "
+                                     f"{took:.1f} s: it did not leave")
+            return took
+        return 0
+
+    def kind(self):
+        """Type, protocol type and state, as ListGroups tells."""
+        for g in self.say("ListGroups", 5, {"statesFilter": [], "typesFilter": []})["groups"]:
+            if g["groupId"] == self.name:
+                return g["groupType"].lower(), g["protocolType"], g["groupState"]
+        return None
+
+    def clean(self):
+        for m in self.all:
+            process.end(m.child, signal.SIGKILL)
+            m.errors.close()
+        self.broker.close()
