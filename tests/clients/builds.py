@@ -22,6 +22,7 @@ CACHE = os.environ.get("CALQUE_CLIENTS_CACHE", os.path.expanduser("~/.cache/calq
 DEBIAN_PYTHON = "/usr/bin/python3"
 GO_NEEDED = (1, 26)
 GO_RELEASE = "1.26.0"
+LOG4J = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3"
 
 
 class Missing(Exception):
@@ -132,17 +133,43 @@ def java(version):
     wanted = [f"org.apache.kafka:kafka-clients:{version}"]
     if release < (1,):
         wanted.append("javax.xml.bind:jaxb-api:2.3.1")
-    jars = os.path.join(CACHE, f"kafka-clients-{version}")
-    with alone(f"kafka-clients-{version}"):
+    return java_program("Client", sources, artifacts(f"kafka-clients-{version}", wanted), version)
+
+
+def artifacts(name, wanted):
+    """The folder NAME of the cache with these artifacts of Maven Central and what they need."""
+    jars = os.path.join(CACHE, name)
+    with alone(name):
         if not os.path.isdir(jars):
             try:
                 real_kafka.resolve(wanted, jars)
             except (RuntimeError, OSError) as e:
                 raise Missing(str(e).replace("\n", " | ")[-900:]) from None
-    classes = made(f"java-{version}", fingerprint(*sources), lambda part: run(
+    return jars
+
+
+def java_program(main, sources, jars, version):
+    name = "java" if main == "Client" else main
+    classes = made(f"{name}-{version}", fingerprint(*sources), lambda part: run(
         "javac", ["javac", "-nowarn", "-proc:none", "-cp", jars + "/*", "-d", part, *sources]))
+    return java_main(main, f"{classes}:{jars}/*")
+
+
+def java_main(main, classpath):
     return ["java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-            "-cp", f"{classes}:{jars}/*", "Client"]
+            "-cp", classpath, main]
+
+
+def streams(version):
+    jars = artifacts(f"streams-{version}", [f"org.apache.kafka:kafka-streams:{version}", LOG4J])
+    return java_program("WordCounter", [program("java", "WordCounter.java")], jars, version)
+
+
+def connect(version):
+    """The distributed worker with Kafka's own connectors for files."""
+    jars = artifacts(f"connect-{version}", [f"org.apache.kafka:connect-runtime:{version}",
+                                            f"org.apache.kafka:connect-file:{version}", LOG4J])
+    return java_main("org.apache.kafka.connect.cli.ConnectDistributed", jars + "/*")
 
 
 # Go

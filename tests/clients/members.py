@@ -25,7 +25,7 @@ class Member:
     def __init__(self, group, client, protocol, options):
         self.client, self.protocol, self.news = client, protocol, group.news
         self.name = f"{client.name} {protocol} #{len(group.all) + 1}"
-        self.held, self.read, self.committed = set(), [], {}
+        self.held, self.moves, self.read, self.committed = set(), 0, [], {}
         self.failures, self.answer, self.ended = [], None, False
         path = os.path.join(group.folder, f"{group.name}-{len(group.all) + 1}.log")
         self.errors = open(path, "wb+")
@@ -51,7 +51,7 @@ class Member:
     def _take(self, told):
         kind, values = told.get("event"), told.get("values")
         if kind == "holds":
-            self.held = set(values)
+            self.held, self.moves = set(values), self.moves + 1
         elif kind == "read":
             self.read += [tuple(v) for v in values]
         elif kind == "committed":
@@ -88,19 +88,27 @@ class Group:
 
     def __init__(self, folder, bootstrap, codec, name, partitions=6):
         self.folder, self.bootstrap, self.name, self.topic = folder, bootstrap, name, name
-        self.partitions, self.ends = set(range(partitions)), 0
+        self.partitions, self.ends, self.safe = set(range(partitions)), 0, 0
         self.news = threading.Condition()
         self.all, self.live, self.excused = [], [], set()
         self.broker = broker.Broker(name, bootstrap, codec)
         self.broker.topic(name, partitions, retention_ms=-1)
 
-    def say(self, *what):
-        """The broker may have been away since it was last asked."""
-        try:
-            return self.broker.ask(*what)
-        except (OSError, KeyError):
+    def ask(self, what, api, version, body, look):
+        """What look(answer) finds, once it finds no error: the broker may just have come back."""
+        end = time.monotonic() + 30
+        while True:
+            try:
+                answer = self.broker.ask(api, version, body)
+                found, errors = look(answer) if answer != broker.CLOSED else (None, {answer})
+            except OSError as e:
+                found, errors = None, {str(e)}
+            if not errors - {0}:
+                return found
+            if time.monotonic() > end:
+                raise AssertionError(f"{self.name}: {what}: {errors}")
             self.broker.close()
-            return self.broker.ask(*what)
+            time.sleep(0.2)
 
     def join(self, client, protocol, **options):
         member = Member(self, client, protocol, options)
@@ -133,17 +141,21 @@ class Group:
         return self.await_news(f"{len(self.live)} to share the partitions", self.is_shared,
                                seconds)
 
+    def value(self, n):
+        return struct.pack(">q", n)
+
     def produce(self, count=10):
         now = int(time.time() * 1000)
-        data = records.Batch([(now, None, struct.pack(">q", self.ends + i))
+        data = records.Batch([(now, None, self.value(self.ends + i))
                               for i in range(count)]).build()
-        answer = self.say("Produce", 8, {
+        def look(answer):
+            parts = answer["responses"][0]["partitionResponses"]
+            return {p["baseOffset"] for p in parts}, {p["errorCode"] for p in parts}
+        offsets = self.ask("Produce", "Produce", 8, {
             "transactionalId": None, "acks": -1, "timeoutMs": 20000, "topicData": [
                 {"name": self.topic, "partitionData": [
-                    {"index": p, "records": data} for p in self.partitions]}]})
-        equal("errors of Produce", {(p["errorCode"], p["baseOffset"]) for p in
-                                    answer["responses"][0]["partitionResponses"]},
-              {(0, self.ends)})
+                    {"index": p, "records": data} for p in self.partitions]}]}, look)
+        equal(f"{self.name}: offsets of what was written", offsets, {self.ends})
         self.ends += count
 
     def wanted(self):
@@ -166,27 +178,30 @@ class Group:
         self.await_committed()
 
     def committed(self):
-        answer = self.say("OffsetFetch", 8, {"groups": [{"groupId": self.name, "topics": None}],
-                                             "requireStable": False})["groups"][0]
-        equal(f"{self.name}: error of OffsetFetch", answer["errorCode"], 0)
-        return {p["partitionIndex"]: p["committedOffset"] for t in answer["topics"]
-                for p in t["partitions"] if p["committedOffset"] >= 0}
+        def look(answer):
+            group = answer["groups"][0]
+            return {p["partitionIndex"]: p["committedOffset"] for t in group["topics"]
+                    if t["name"] == self.topic for p in t["partitions"]
+                    if p["committedOffset"] >= 0}, {group["errorCode"]}
+        return self.ask("committed offsets", "OffsetFetch", 8, {
+            "groups": [{"groupId": self.name, "topics": None}], "requireStable": False}, look)
 
     def await_committed(self):
         wanted = {p: self.ends for p in self.partitions}
         try:
             process.wait_for("the commits", lambda: self.committed() == wanted, 15)
+            self.safe = self.ends
         except AssertionError:
             equal(f"{self.name}: committed offsets", self.committed(), wanted)
 
     def excuse(self):
-        """What has been read and, as far as is told, not been committed, may be read again."""
+        """What was not committed, as far as is told or was seen, may be read again."""
         with self.news:
-            saved = {}
+            saved = dict.fromkeys(self.partitions, self.safe)
             for m in self.all:
                 for p, o in m.committed.items():
-                    saved[p] = max(o, saved.get(p, 0))
-            self.excused |= {(p, o) for m in self.all for p, o in m.read if o >= saved.get(p, 0)}
+                    saved[p] = max(o, saved[p])
+            self.excused |= {(p, o) for p, o in self.wanted() if o >= saved[p]}
 
     def round(self, count=10):
         """The members share the partitions; what is written is read by who holds it."""
@@ -230,10 +245,11 @@ class Group:
 
     def kind(self):
         """Type, protocol type and state, as ListGroups tells."""
-        for g in self.say("ListGroups", 5, {"statesFilter": [], "typesFilter": []})["groups"]:
-            if g["groupId"] == self.name:
-                return g["groupType"].lower(), g["protocolType"], g["groupState"]
-        return None
+        def look(answer):
+            found = [g for g in answer["groups"] if g["groupId"] == self.name]
+            return found[0] if found else None, {answer["errorCode"]}
+        g = self.ask("its type", "ListGroups", 5, {"statesFilter": [], "typesFilter": []}, look)
+        return g and (g["groupType"].lower(), g["protocolType"], g["groupState"])
 
     def clean(self):
         for m in self.all:

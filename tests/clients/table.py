@@ -4,7 +4,7 @@ import os
 from clients import builds, kafka_tools, plan
 
 PAGE = os.path.join(builds.HERE, os.pardir, os.pardir, "docs", "compatibility.md")
-BEGIN, END = "<!-- clients: begin -->\n", "<!-- clients: end -->\n"
+MARKS = "<!-- {0}: begin -->\n", "<!-- {0}: end -->\n"
 COLUMNS = {"consumes": "Consumes", "seeks by time": "Seeks by time",
            "administers": "Administers", "handles errors": "Errors"}
 
@@ -43,13 +43,21 @@ def rows(matrix):
             short(matrix.results[f"kafka-{v}", name]) for v in kafka_tools.VERSIONS) + " |"
 
 
-def between(page, lines):
-    """The page with what stands between the marks replaced."""
-    head, found, rest = page.partition(BEGIN)
-    _, ended, tail = rest.partition(END)
+def between(page, lines, name):
+    """The page with what stands between the marks of this name replaced."""
+    begin, end = (mark.format(name) for mark in MARKS)
+    head, found, rest = page.partition(begin)
+    _, ended, tail = rest.partition(end)
     if not found or not ended:
-        raise AssertionError(f"{PAGE} has not both marks")
-    return head + BEGIN + "\n".join(lines) + "\n" + END + tail
+        raise AssertionError(f"{PAGE} has not both marks of {name}")
+    return head + begin + "\n".join(lines) + "\n" + end + tail
+
+
+def put(lines, name):
+    with open(PAGE) as f:
+        page = f.read()
+    with open(PAGE, "w") as f:
+        f.write(between(page, lines, name))
 
 
 def write(matrix):
@@ -57,8 +65,32 @@ def write(matrix):
                if any((c.name, a) not in matrix.results for a in plan.ASPECTS)]
     if missing:
         raise AssertionError(f"no results of {', '.join(missing)}")
-    with open(PAGE) as f:
-        page = f.read()
-    with open(PAGE, "w") as f:
-        f.write(between(page, rows(matrix)))
+    put(rows(matrix), "clients")
     return f"{len(matrix.clients)} clients and Kafka's own programs"
+
+
+def group_rows(clients, runs, results):
+    def verdict(run):
+        both = [results[run.name, half] for half in (1, 2)]
+        return next((r for r in both if r != "passed"), "passed")
+    yield "| Client | Language | Version | Groups of its own |"
+    yield "|---|---|---|---|"
+    for c in clients:
+        own = [r for r in runs if r.name.startswith(c.name + " ")]
+        said = [r.protocol + ("" if verdict(r) == "passed" else " " + verdict(r)) for r in own]
+        if said:
+            yield f"| {c.package} | {c.language} | {c.version} | {', '.join(said)} |"
+    yield ""
+    yield "| Group of several | Members | Result |"
+    yield "|---|---|---|"
+    for r in runs:
+        if r.name.startswith("mixed "):
+            members = ", ".join(f"{c.package} {c.version.partition(' on ')[0]}" for c in r.clients)
+            yield f"| {r.name.removeprefix('mixed ')} | {members} | {verdict(r)} |"
+        elif r.name.startswith("Kafka "):
+            yield f"| {r.name} {r.version} | {r.what} | {verdict(r)} |"
+
+
+def write_groups(clients, runs, results):
+    put(group_rows(clients, runs, results), "groups")
+    return f"{len(runs)} groups"

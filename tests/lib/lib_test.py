@@ -274,11 +274,12 @@ class ClientPlan(unittest.TestCase):
         self.assertIn("waits  x: waits", out.getvalue())
 
     def test_only_what_stands_between_the_marks_is_written(self):
-        page = "a\n" + table.BEGIN + "old\n" + table.END + "b\n"
-        self.assertEqual(table.between(page, ["new"]),
-                         "a\n" + table.BEGIN + "new\n" + table.END + "b\n")
+        def page(one, other):
+            return f"a\n<!-- x: begin -->\n{one}\n<!-- x: end -->\nb\n" \
+                   f"<!-- y: begin -->\n{other}\n<!-- y: end -->\n"
+        self.assertEqual(table.between(page("old", "old"), ["new"], "y"), page("old", "new"))
         with self.assertRaises(AssertionError):
-            table.between("a\n", ["new"])
+            table.between(page("old", "old"), ["new"], "z")
 
 
 if __name__ == "__main__":

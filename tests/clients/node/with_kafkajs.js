@@ -150,12 +150,16 @@ async function member(topic, groupId, protocol, ...options) {
     try {
       await consumer.commitOffsets(due.map(([p, o]) => ({ topic, partition: p,
         offset: String(o) })))
-      for (const [p, o] of due) if (unsaved.get(p) === o) unsaved.delete(p)
-      tell('committed', due)
     } catch (error) {
       tell('failed', [String(error.message)])
     }
   }
+  // What commitOffsets() returns says nothing while the consumer starts anew.
+  consumer.on(consumer.events.COMMIT_OFFSETS, e => {
+    const done = e.payload.topics[0].partitions.map(p => [p.partition, Number(p.offset)])
+    for (const [p, o] of done) if (unsaved.get(p) === o) unsaved.delete(p)
+    tell('committed', done)
+  })
   consumer.on(consumer.events.REBALANCING, () => {
     unsaved.clear()
     tell('holds', [])

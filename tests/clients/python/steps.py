@@ -1,6 +1,7 @@
 """What the Python clients share: the command line, the records' text form, the JSON lines."""
 import base64
 import json
+import os
 import sys
 import threading
 import time
@@ -65,7 +66,8 @@ class Membership:
 
     def await_end(self):
         """The member leaves when its standard input ends."""
-        sys.stdin.buffer.read()
+        while os.read(0, 4096):  # The buffered reader would hinder the end of the program.
+            continue
         self.ending = True
 
     def event(self, name, values):

@@ -153,8 +153,14 @@ class Client:
         consumer.subscribe([topic], listener=Listener(me, commit))
         try:
             while not me.ending:
-                me.read([(m.partition, m.offset)
-                         for batch in consumer.poll(250).values() for m in batch])
+                try:
+                    me.read([(m.partition, m.offset)
+                             for batch in consumer.poll(250).values() for m in batch])
+                except KafkaError as e:  # The newest tells so of a broker that is away.
+                    if not e.retriable:
+                        raise
+                    me.failed(e)
+                    time.sleep(0.2)
                 if me.is_time():
                     commit()
             commit()

@@ -24,7 +24,9 @@ func commit(c *kgo.Client, me *steps.Membership) {
 		offsets[p] = kgo.EpochOffset{Epoch: -1, Offset: o}
 	}
 	var failed error
-	c.CommitOffsetsSync(steps.Within(), map[string]map[int32]kgo.EpochOffset{me.Topic: offsets},
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
+	defer stop()
+	c.CommitOffsetsSync(ctx, map[string]map[int32]kgo.EpochOffset{me.Topic: offsets},
 		func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, answer *kmsg.OffsetCommitResponse, err error) {
 			failed = committed(answer, err)
 		})

@@ -20,20 +20,13 @@ type handler struct{ *steps.Membership }
 func (handler) Setup(sarama.ConsumerGroupSession) error   { return nil }
 func (handler) Cleanup(sarama.ConsumerGroupSession) error { return nil }
 
-// commit tells nothing of its failure here: that comes over the group's channel of errors.
-func (h handler) commit(session sarama.ConsumerGroupSession, partition int32) {
-	if due := h.Unsaved(partition); len(due) > 0 {
-		session.Commit()
-		h.Committed(due, nil)
-	}
-}
-
 // ConsumeClaim runs once for each partition, as long as it is held.
 func (h handler) ConsumeClaim(session sarama.ConsumerGroupSession,
 	claim sarama.ConsumerGroupClaim) error {
 	h.Assigned(claim.Partition())
 	defer h.Revoked(claim.Partition())
-	defer h.commit(session, claim.Partition())
+	// It shows no success, and failures on another channel: nothing is told.
+	defer session.Commit()
 	saved := time.NewTicker(steps.CommitEvery)
 	defer saved.Stop()
 	for {
@@ -45,7 +38,7 @@ func (h handler) ConsumeClaim(session sarama.ConsumerGroupSession,
 			session.MarkMessage(m, "")
 			h.Read([2]int64{int64(m.Partition), m.Offset})
 		case <-saved.C:
-			h.commit(session, claim.Partition())
+			session.Commit()
 		case <-session.Context().Done():
 			return nil
 		}
@@ -60,6 +53,7 @@ func member(w []string) (any, error) {
 	c.Consumer.Group.Heartbeat.Interval = time.Second
 	c.Consumer.Group.InstanceId = me.Instance
 	c.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{strategies[me.Protocol]()}
+	c.Consumer.Group.Rebalance.Retry.Backoff = steps.CommitEvery / 2
 	c.Consumer.Return.Errors = true
 	group, err := sarama.NewConsumerGroup(bootstrap, me.Group, c)
 	if err != nil {

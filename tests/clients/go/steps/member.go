@@ -91,17 +91,11 @@ func (m *Membership) Read(records ...[2]int64) {
 	tell("read", records)
 }
 
-// Unsaved is what is to be committed, of all partitions or those that are named.
-func (m *Membership) Unsaved(only ...int32) map[int32]int64 {
+// Unsaved is what is to be committed.
+func (m *Membership) Unsaved() map[int32]int64 {
 	m.guard.Lock()
 	defer m.guard.Unlock()
-	all := map[int32]int64{}
-	for p, o := range m.unsaved {
-		if len(only) == 0 || slices.Contains(only, p) {
-			all[p] = o
-		}
-	}
-	return all
+	return maps.Clone(m.unsaved)
 }
 
 // Committed ends an attempt to commit these.
