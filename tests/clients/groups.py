@@ -26,9 +26,8 @@ OWN = {"java-4.4.0": ("range", "roundrobin", "sticky", "cooperative-sticky", "co
 ASSIGNS_ALIKE = ("librdkafka-newest", "franz-go", "sarama", "kafka-python", "aiokafka")
 MIXED = {"range": ("java-4.4.0", "java-2.1.1", "java-0.11.0.3", "librdkafka-debian", "rdkafka",
                    "kafka-python-2.0.2", *ASSIGNS_ALIKE),
-         # What kafka-go says of itself cannot be read by a leader in Java.
-         "range without Java": ("kafka-go", "librdkafka-debian", "kafka-python-2.0.2",
-                                *ASSIGNS_ALIKE),
+         # Only these read what kafka-go says of itself, and say what it can read.
+         "range with kafka-go": ("kafka-go", "kafka-python", "kafka-python-2.0.2", "aiokafka"),
          "roundrobin": ("java-4.4.0", "java-2.8.2", "kafka-python-2.0.2", *ASSIGNS_ALIKE),
          "sticky": ("java-4.4.0", "franz-go", "sarama", "kafka-python", "aiokafka"),
          "cooperative-sticky": ("java-4.4.0", "librdkafka-newest", "franz-go", "sarama",

@@ -23,9 +23,9 @@ from lib.differential.codec import Codec
 AT_ONCE = 6  # Groups at a time: most of it is waiting for sessions to end.
 SETTINGS = {"auto.create.topics.enable": "false", "group.initial.rebalance.delay.ms": 500,
             "offsets.topic.num.partitions": 4,
-            "group.consumer.session.timeout.ms": members.SESSION_S * 1000,
+            "group.consumer.session.timeout.ms": members.SESSION_S["consumer"] * 1000,
             "group.consumer.heartbeat.interval.ms": 1000}
-LEAST = {"group.consumer.min.session.timeout.ms": members.SESSION_S * 1000,
+LEAST = {"group.consumer.min.session.timeout.ms": members.SESSION_S["consumer"] * 1000,
          "group.consumer.min.heartbeat.interval.ms": 1000}
 
 
