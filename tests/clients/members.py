@@ -39,7 +39,8 @@ class Member:
             except ValueError:
                 continue  # Some libraries print to the standard output.
             with self.news:
-                self._take(told)
+                if isinstance(told, dict):
+                    self._take(told)
                 self.news.notify_all()
         with self.news:
             self.ended = True
@@ -75,6 +76,10 @@ class Member:
             self.child.stdin.close()
         with self.news:
             self.news.wait_for(lambda: self.ended, WAIT_S)
+        try:
+            self.child.wait(5)  # It has closed its output and may not be over yet.
+        except subprocess.TimeoutExpired:
+            pass  # A status of SIGKILL then says so.
         status = process.end(self.child, signal.SIGKILL)
         if not kill:
             equal(f"end of {self.said()}\n", (status, "ok" in (self.answer or {})), (0, True))

@@ -12,7 +12,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from clients import plan, table
+from clients import members, plan, table
 from lib import meson_results, storage_oracle, suite, wire
 from lib.differential import broker, compare, records
 
@@ -280,6 +280,70 @@ class ClientPlan(unittest.TestCase):
         self.assertEqual(table.between(page("old", "old"), ["new"], "y"), page("old", "new"))
         with self.assertRaises(AssertionError):
             table.between(page("old", "old"), ["new"], "z")
+
+
+class Groups(unittest.TestCase):
+    """The judge of groups: what members tell is wrong in each way that it should see."""
+
+    def group(self, *held):
+        g = object.__new__(members.Group)
+        g.name, g.partitions, g.news = "g", {0, 1, 2, 3}, threading.Condition()
+        g.ends, g.safe, g.excused = 2, 0, set()
+        g.all = []
+        for partitions in held:
+            m = object.__new__(members.Member)
+            m.held, m.moves, m.read, m.committed, m.ended = set(partitions), 1, [], {}, False
+            m.name, m.failures, m.said = "m", [], lambda: "m"
+            m.read = [(p, o) for p in partitions for o in range(2)]
+            g.all.append(m)
+        g.live = list(g.all)
+        g.await_committed = lambda: None
+        return g
+
+    def test_one_owner_for_each_partition_and_fair_shares(self):
+        for held, right in (([(0, 1), (2, 3)], True), ([(0, 1, 2, 3), ()], False),
+                            ([(0, 1), (1, 2)], False), ([(0, 1), (2,)], False),
+                            ([(0, 1), (1, 2, 3)], False), ([(0, 2), (1,), (3,)], True)):
+            self.assertEqual(self.group(*held).is_shared(), right, held)
+
+    def test_a_record_is_read_once(self):
+        g = self.group((0, 1), (2, 3))
+        g.await_read()
+        g.all[1].read.append((0, 1))
+        with self.assertRaisesRegex(AssertionError, "read twice"):
+            g.await_read()
+        g.excused = {(0, 1)}
+        g.await_read()
+        g.all[1].read.append((0, 7))
+        with self.assertRaisesRegex(AssertionError, "never written"):
+            g.await_read()
+
+    def test_a_record_that_is_missing_is_waited_for(self):
+        g = self.group((0, 1), (2, 3))
+        g.all[0].read.remove((1, 0))
+        with self.assertRaisesRegex(AssertionError, "in vain"):
+            g.await_news("all", g.have_read, 0.05)
+        g.all[0].ended = True
+        with self.assertRaisesRegex(AssertionError, "has ended"):
+            g.await_news("all", g.have_read, 5)
+
+    def test_only_what_was_not_committed_is_excused(self):
+        g = self.group((0, 1), (2, 3))
+        g.safe = 1
+        g.all[0].committed = {0: 2, 1: 1}
+        g.excuse()
+        self.assertEqual(g.excused, {(1, 1), (2, 1), (3, 1)})
+
+    def test_what_a_member_tells(self):
+        g = self.group(())
+        m = g.all[0]
+        for told in ({"event": "holds", "values": [1, 2]}, {"event": "holds", "values": [2]},
+                     {"event": "read", "values": [[2, 0], [2, 1]]},
+                     {"event": "committed", "values": [[2, 2]]},
+                     {"event": "failed", "values": ["x"]}, {"step": "member", "ok": {"read": 2}}):
+            m._take(told)
+        self.assertEqual((m.held, m.moves, m.read, m.committed, m.failures, m.answer["ok"]),
+                         ({2}, 3, [(2, 0), (2, 1)], {2: 2}, ["x"], {"read": 2}))
 
 
 if __name__ == "__main__":
