@@ -89,7 +89,7 @@ class SourceConnection {
       correlations.push_back(correlation_id_);
     }
     if (requests.empty()) co_return boost::system::in_place_value;
-    CO_TRY_VOID(co_await send({}));
+    CO_TRY_VOID(co_await send(std::chrono::milliseconds::zero()));
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const bool last = i + 1 == requests.size();
       CO_TRY(const base::Bytes body,
