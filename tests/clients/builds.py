@@ -251,6 +251,21 @@ def node(script):
 
 # Rust
 
+def sources_of(cargo, manifest, part):
+    """Options for the build. Before 1.70 Cargo clones the whole index of crates.io; to read only
+    the entries that it needs it must be allowed what was unstable then. The crates are not built
+    with that permission: some would use more of it."""
+    version = run("cargo", [cargo, "--version"]).split()[1]
+    if tuple(int(n) for n in version.split(".")[:2]) >= (1, 70):
+        return []
+    vendored = os.path.join(part, "vendored")
+    run("cargo vendor", [cargo, "-Z", "sparse-registry", "vendor", "--locked", "--quiet",
+                         "--manifest-path", manifest, vendored],
+        env={**os.environ, "RUSTC_BOOTSTRAP": "1"})
+    return ["--config", 'source.crates-io.replace-with="vendored"',
+            "--config", f'source.vendored.directory="{vendored}"', "--offline"]
+
+
 def rust_program():
     cargo = shutil.which("cargo")
     if not cargo:
@@ -263,9 +278,9 @@ def rust_program():
     rustc = run("rustc", ["rustc", "--version"]).strip()
 
     def build(part):
-        target = os.path.join(CACHE, "cargo-target")
+        target, manifest = os.path.join(CACHE, "cargo-target"), os.path.join(folder, "Cargo.toml")
         run("cargo build", [cargo, "build", "--locked", "--quiet", "--target-dir", target,
-                            "--manifest-path", os.path.join(folder, "Cargo.toml")])
+                            "--manifest-path", manifest, *sources_of(cargo, manifest, part)])
         shutil.copy(os.path.join(target, "debug", "calque-client"), part)
     return [os.path.join(made("rust", fingerprint(*sources, rustc), build), "calque-client")]
 
