@@ -1,11 +1,15 @@
-// Load for a Kafka broker, cheap enough not to be what is measured; prints one line of JSON.
+// Load for a Kafka broker, cheap enough not to be what is measured; prints one line of JSON, and of
+// groups one for each phase.
 //
 //   kload produce|fetch|latency HOST PORT TOPIC [--partitions N] [--producers N] [--in-flight N]
 //     [--records N] [--record-bytes N] [--codec NAME] [--acks N] [--seconds S] [--gb G] [--rate N]
+//   kload groups HOST PORT TOPIC [--partitions N] [--group NAME] [--protocol classic|consumer]
+//     [--members N] [--beat-ms N] [--commit-ms N] [--seconds S]
 //
 // produce: closed loop, each producer with --in-flight requests of one batch of --records.
 // fetch:   reads all partitions from 0 to their end, checks sums and offsets.
 // latency: --rate records a second, acks=all; time from the intended sending to the consumer.
+// groups:  so many members join, send heartbeats and commit for a while; one more comes and goes.
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -15,7 +19,7 @@
 
 int main(int count, char** words) {
   if (count < 5) {
-    std::fprintf(stderr, "usage: kload produce|fetch|latency HOST PORT TOPIC [OPTIONS]\n");
+    std::fprintf(stderr, "usage: kload produce|fetch|latency|groups HOST PORT TOPIC [OPTIONS]\n");
     return 2;
   }
   const kload::Target target{words[2], static_cast<std::uint16_t>(std::atoi(words[3])), words[4]};
@@ -31,6 +35,11 @@ int main(int count, char** words) {
       {"--record-bytes", number(options.record_bytes)},
       {"--acks", number(options.acks)},
       {"--rate", number(options.rate)},
+      {"--members", number(options.members)},
+      {"--beat-ms", number(options.beat_ms)},
+      {"--commit-ms", number(options.commit_ms)},
+      {"--group", [&](const char* word) { options.group = word; }},
+      {"--protocol", [&](const char* word) { options.protocol = word; }},
       {"--codec", [&](const char* word) { options.codec = word; }},
       {"--seconds", [&](const char* word) { options.seconds = std::atof(word); }},
       {"--gb", [&](const char* word) { options.gb_max = std::atof(word); }},
@@ -47,6 +56,8 @@ int main(int count, char** words) {
     kload::fetch(target, options);
   else if (what == "latency")
     kload::latency(target, options);
+  else if (what == "groups")
+    kload::groups(target, options);
   else
     kload::die("unknown command " + what);
   return 0;

@@ -1,6 +1,7 @@
 // Reads whole partitions and checks them; and an open loop from producer to consumer.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <thread>

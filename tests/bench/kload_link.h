@@ -59,11 +59,15 @@ struct Options {
   std::string codec = "none";
   double seconds = 5, gb_max = 2;
   int rate = 1000;  // records a second
+  // Of groups.
+  std::string group = "bench", protocol = "classic";
+  int members = 4, beat_ms = 3000, commit_ms = 5000;
 };
 
 void produce(const Target& target, const Options& options);
 void fetch(const Target& target, const Options& options);
 void latency(const Target& target, const Options& options);
+void groups(const Target& target, const Options& options);
 
 // Records of a pattern that compresses about as a line of JSON does, or 3 to 1.
 base::Buffer make_batch(const Options& options);
