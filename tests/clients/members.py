@@ -216,7 +216,8 @@ class Group:
             process.wait_for("the commits", lambda: self.committed() == wanted, WAIT_S)
             self.safe = self.ends
         except AssertionError:
-            late = {p: o for p, o in self.committed().items() if o != self.ends}
+            found = self.committed()
+            late = {p: found.get(p) for p in self.partitions if found.get(p) != self.ends}
             raise AssertionError(f"{self.name}: committed, and the ends are {self.ends}: {late}\n"
                                  + self.said()) from None
 
