@@ -262,16 +262,30 @@ base::Result<void> SegmentedLog::reopen_after_error(std::int64_t now_ms) {
   return {};
 }
 
+// Whether the files of the active segment and the snapshot are as the last clean end left them: who
+// changes them marks something, and that is still marked or was taken over by a job.
+bool SegmentedLog::is_as_it_was_closed() const {
+  if (changed_ || job_out_ || active_dirty_ || !dirty_files_.empty() || active().indexes_rebuilt())
+    return false;
+  const auto snapshot = files_.exists(segment_path(directory_, log_end_, ".snapshot"));
+  return snapshot && *snapshot;
+}
+
+// A broker of thousands of quiet partitions shall not sync all their files when it ends.
 base::Result<void> SegmentedLog::close() {
   if (closed_) return {};
   closed_ = true;
   if (offline_) return StorageErrc::offline;
   auto closing = [&]() -> base::Result<void> {
-    TRY_VOID(write_snapshot(log_end_, true));
-    TRY(auto log, active().file());
-    TRY_VOID(active().seal(dirty_files_));
-    if (active_dirty_) dirty_files_.push_back(log);
-    active_dirty_ = false;
+    if (!is_as_it_was_closed()) {
+      TRY_VOID(write_snapshot(log_end_, true));
+      TRY(auto log, active().file());
+      TRY_VOID(active().seal(dirty_files_));
+      if (active_dirty_) dirty_files_.push_back(log);
+      active_dirty_ = false;
+    } else if (!directory_dirty_ && !epochs_dirty_ && !state_dirty_ && doomed_.empty()) {
+      return {};
+    }
     return sync_now();
   };
   auto closed = closing();

@@ -58,11 +58,13 @@ class LogSyncJob final : public SyncJob {
 };
 
 void SegmentedLog::begin_turn() {
+  changed_ = true;
   std::lock_guard lock(turn_->mutex);
   ++turn_->generation;
 }
 
 std::unique_ptr<LogSyncJob> SegmentedLog::make_job() {
+  changed_ = true;
   auto job = std::make_unique<LogSyncJob>(files_, directory_, turn_);
   // The state file also carries the recovery point, which should not stay far behind.
   const bool sealed_some = !dirty_files_.empty();

@@ -98,6 +98,7 @@ base::Result<void> SegmentedLog::load(const OpenOptions& options) {
   now_ms_ = options.now_ms;
   dirty_files_.clear();
   front_durable_ = false;
+  changed_ = !options.clean_shutdown;
   active_dirty_ = directory_dirty_ = epochs_dirty_ = state_dirty_ = false;
   TRY_VOID(prepare_directory());
   TRY_VOID(load_state(options));

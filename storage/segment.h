@@ -111,6 +111,7 @@ class Segment {
   // Makes both indexes from the .log file, durably and as one step: a segment below the recovery
   // point is not looked at after a crash, so a half-made index would be believed.
   base::Result<void> rebuild_indexes();
+  bool indexes_rebuilt() const { return indexes_rebuilt_; }  // since it was opened
   // The same in place and not synced, while the caller reads the batches, for a recovery that a
   // crash makes begin again: begin, one call per batch, end.
   base::Result<void> begin_rebuild() { return begin_rebuild(false); }
