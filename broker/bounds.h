@@ -34,6 +34,9 @@ constexpr std::size_t answers_owed_max = 256;
 // journal.
 constexpr std::size_t disk_threads = 2;
 
+// At the end of the broker, of each shard: its logs are closed by so many.
+constexpr std::size_t closing_threads = 16;
+
 // Smaller regions of files are copied into the answer: one system call less each.
 constexpr std::uint32_t sendfile_bytes_min = 16 * 1024;
 

@@ -83,6 +83,7 @@ class Broker {
     std::vector<storage::LogDirectory::Checkpoint> checkpoints;
   };
   boost::asio::awaitable<Closed> close_all();
+  static boost::asio::awaitable<Closed> close_partitions(Shard& shard);
   void end_threads(bool quiet);
 
   Config config_;

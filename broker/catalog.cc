@@ -213,7 +213,7 @@ Catalog::Task<void> Catalog::remove_partitions(TopicPtr topic, std::int32_t from
                    delay_ms]() -> boost::asio::awaitable<base::Result<void>> {
       const auto partition = shard->find(id);
       shard->remove(id);
-      if (partition) CO_TRY_VOID(co_await partition->close(false));
+      if (partition) co_await partition->close();
       auto work = [this, topic, id, delay_ms] {
         return broker_.logs().delete_log(topic->name, id.partition, delay_ms);
       };

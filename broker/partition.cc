@@ -334,14 +334,13 @@ void Partition::tick(std::int64_t now_ms) {
               rolled.error().message());
 }
 
-boost::asio::awaitable<base::Result<void>> Partition::close(bool keep) {
+boost::asio::awaitable<storage::Log*> Partition::close() {
   const auto self = shared_from_this();
-  if (std::exchange(closed_, true)) co_return base::Result<void>();
+  if (std::exchange(closed_, true)) co_return nullptr;
   wake_all();
   co_await no_sync_running();
   synced_.notify_all();
-  if (!keep) co_return base::Result<void>();
-  co_return log_->close();
+  co_return log_.get();
 }
 
 }  // namespace broker

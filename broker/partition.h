@@ -130,9 +130,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   void update(TopicPtr topic, storage::LogConfig config, protocol::ProduceRules rules);
   // Rolls, tries to recover from a full disk.
   void tick(std::int64_t now_ms);
-  // Waits for a running sync, then nothing touches the log any more. `keep`: the log is closed
-  // cleanly; otherwise it is about to be deleted.
-  boost::asio::awaitable<base::Result<void>> close(bool keep);
+  // Waits for a running sync, then nothing touches the log any more: it is the caller's, to be
+  // closed on whatever thread, or deleted. Null: somebody was here before.
+  boost::asio::awaitable<storage::Log*> close();
 
  private:
   enum class Writes { allowed, refused, not_settled };

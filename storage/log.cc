@@ -283,7 +283,9 @@ base::Result<void> SegmentedLog::close() {
       TRY_VOID(active().seal(dirty_files_));
       if (active_dirty_) dirty_files_.push_back(log);
       active_dirty_ = false;
-    } else if (!directory_dirty_ && !epochs_dirty_ && !state_dirty_ && doomed_.empty()) {
+    } else if (!directory_dirty_ && !state_dirty_ && doomed_.empty() &&
+               (!epochs_dirty_ || epochs_.entries().back().start == log_end_)) {
+      // An epoch that no batch has will be begun anew.
       return {};
     }
     return sync_now();

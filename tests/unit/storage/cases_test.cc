@@ -188,59 +188,6 @@ TEST_CASE("B12: what a log answers for each epoch, also after a restart") {
   }
 }
 
-TEST_CASE("a log to which nothing happened is closed without a call to the disk") {
-  FaultFileSystem files(1);
-  int calls = 0;
-  const auto close = [&](Log& log) {
-    calls = 0;
-    files.fault = [&](DiskCall call, const std::string&) {
-      if (call != DiskCall::open && call != DiskCall::read) ++calls;
-      return base::Error{};
-    };
-    REQUIRE(log.close());
-    files.fault = nullptr;
-  };
-  base::Buffer all = make_batch({.base = 0, .count = 5, .producer = 7});
-  auto log = open(files);
-  REQUIRE(log->append_verbatim(all, 0, 0));
-  close(*log);
-  CHECK(calls > 0);
-  for (int i = 0; i < 2; ++i) {
-    log = open(files, {}, true, 5);
-    CHECK(read_all(*log, 0) == all);
-    CHECK(log->active_producers().size() == 1);
-    close(*log);
-    CHECK(calls == 0);
-  }
-  // An epoch that begins is written down, and only that.
-  log = open(files, {}, true, 5);
-  REQUIRE(log->begin_epoch(3));
-  close(*log);
-  CHECK((calls > 0 && calls <= 4));
-  for (const char* what : {"appended", "cut"}) {
-    INFO(what);
-    log = open(files, {}, true, 5);
-    const base::Buffer more = make_batch({.base = 5, .epoch = 3, .producer = 8});
-    REQUIRE(log->append_verbatim(more, 3, 0));
-    if (what == std::string("cut")) {
-      REQUIRE(sync(*log));
-      REQUIRE(log->truncate_to(5));
-    }
-    close(*log);
-    CHECK(calls > 4);
-    log = open(files, {}, true, 5);
-    const bool cut = what == std::string("cut");
-    CHECK(read_all(*log, 0) == (cut ? all : join({all, more})));
-    CHECK(log->active_producers().size() == (cut ? 1 : 2));
-    if (!cut) REQUIRE(log->truncate_to(5));
-    close(*log);
-  }
-  // After a crash everything is looked at and written anew.
-  log = open(files);
-  close(*log);
-  CHECK(calls > 4);
-}
-
 TEST_CASE("epochs over a restart: those of batches stay, one begun without a batch goes") {
   FaultFileSystem files(1);
   for (bool clean : {true, false}) {
