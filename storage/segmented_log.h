@@ -205,7 +205,7 @@ class SegmentedLog final : public Log {
   // What the next SyncJob has to do.
   std::vector<std::shared_ptr<File>> dirty_files_;  // of sealed segments, and snapshots
   bool active_dirty_ = false, directory_dirty_ = false, epochs_dirty_ = false, state_dirty_ = false;
-  bool changed_ = false;  // since it was loaded
+  bool changed_ = false;                          // since it was loaded
   std::vector<std::unique_ptr<Segment>> doomed_;  // below the log start, oldest first
   struct Deleted {
     Offset base = 0;
