@@ -1,8 +1,9 @@
 #include "broker/address_counts.h"
 
-#include <algorithm>
 #include <charconv>
 #include <string>
+
+#include "broker/config.h"
 
 namespace broker {
 
@@ -14,14 +15,9 @@ ip::address plain(const ip::address& address) {
 }
 
 std::optional<AddressLimits> parse_address_limits(std::string_view text) {
-  constexpr std::string_view blank = " \t";
   AddressLimits limits;
-  while (!text.empty()) {
-    std::string_view one = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-    one.remove_prefix(std::min(one.size(), one.find_first_not_of(blank)));
-    one = one.substr(0, one.find_last_not_of(blank) + 1);
-    if (one.empty()) continue;
+  for (const std::string& entry : comma_separated(text)) {
+    const std::string_view one = entry;
     const std::size_t colon = one.rfind(':');
     if (colon == std::string_view::npos) return std::nullopt;
     std::string_view host = one.substr(0, colon);

@@ -26,17 +26,6 @@ std::string_view trim(std::string_view text) {
   return text.substr(from, text.find_last_not_of(blanks) - from + 1);
 }
 
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    if (const auto part = trim(text.substr(0, comma)); !part.empty()) parts.emplace_back(part);
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
-  return parts;
-}
-
 template <class T>
 std::optional<T> parse_number(std::string_view text) {
   T value{};
@@ -85,7 +74,7 @@ std::string wanted(const Setting& setting) {
 
 bool is_good(const Setting& setting, const std::string& value) {
   const auto is_word = [&](const std::string& one) {
-    const auto words = split(setting.words);
+    const auto words = comma_separated(setting.words);
     return words.empty() || std::ranges::find(words, one) != words.end();
   };
   switch (setting.type) {
@@ -101,7 +90,7 @@ bool is_good(const Setting& setting, const std::string& value) {
       if (setting.name == address_limits) return parse_address_limits(value).has_value();
       return is_word(value);
     case ConfigType::list:
-      return std::ranges::all_of(split(value), is_word);
+      return std::ranges::all_of(comma_separated(value), is_word);
     case ConfigType::real:
       return parse_number<double>(value).has_value();
   }
@@ -159,6 +148,17 @@ bool is_any_address(const std::string& host) {
 }
 
 }  // namespace
+
+std::vector<std::string> comma_separated(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    if (const auto part = trim(text.substr(0, comma)); !part.empty()) parts.emplace_back(part);
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return parts;
+}
 
 std::optional<std::string> value_problem(const Setting& setting, const std::string& value) {
   if (is_good(setting, value)) return std::nullopt;
@@ -360,7 +360,7 @@ bool Config::flag(std::string_view name) const {
 }
 
 std::vector<std::string> Config::list(std::string_view name) const {
-  return split(text(name));
+  return comma_separated(text(name));
 }
 
 }  // namespace broker

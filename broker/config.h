@@ -64,6 +64,8 @@ std::span<const std::string_view> kafka_setting_names();  // sorted
 std::vector<std::string_view> setting_synonyms(std::string_view name);
 // Why `value` cannot be the setting's, if so: a sentence.
 std::optional<std::string> value_problem(const Setting& setting, const std::string& value);
+// What stands between commas, without blanks around it; nothing for what is empty.
+std::vector<std::string> comma_separated(std::string_view text);
 // `name type default sentence`, a line each, for `calque serve --help`.
 std::string describe_settings();
 

@@ -107,59 +107,73 @@ Refusal check_group_operations(const std::vector<ConfigChange>& changes) {
   return no_list(*at);
 }
 
-Refusal apply_to_group(const std::vector<ConfigChange>& changes, const Config& broker,
-                       ConfigValues& values) {
+namespace {
+
+// All of the changes or none. `check(change, value)` says what is wrong, and may put another value.
+template <class Check>
+Refusal apply_to_values(const std::vector<ConfigChange>& changes, ConfigValues& values,
+                        Check check) {
   ConfigValues changed = values;
   for (const ConfigChange& change : changes) {
     if (change.operation == ConfigOperation::remove) {
       changed.erase(change.name);
       continue;
     }
-    const GroupSetting* const setting = find_group_setting(change.name);
-    if (setting == nullptr)
-      return refuse_change(ErrorCode::invalid_config,
-                           fmt::format("there is no group setting named '{}'", change.name));
     std::string value = *change.value;
-    if (const auto problem = group_value_problem(*setting, broker, value))
-      return refuse_change(ErrorCode::invalid_config, *problem);
+    if (auto refused = check(change, value)) return refused;
     changed.insert_or_assign(change.name, std::move(value));
   }
   values = std::move(changed);
   return std::nullopt;
 }
 
+Refusal check_of_group(const ConfigChange& change, const Config& broker, std::string& value) {
+  const GroupSetting* const setting = find_group_setting(change.name);
+  if (setting == nullptr)
+    return refuse_change(ErrorCode::invalid_config,
+                         fmt::format("there is no group setting named '{}'", change.name));
+  if (const auto problem = group_value_problem(*setting, broker, value))
+    return refuse_change(ErrorCode::invalid_config, *problem);
+  return std::nullopt;
+}
+
+Refusal check_of_broker(const ConfigChange& change, const Config& broker, std::string& value) {
+  const Setting* const setting = find_setting(change.name);
+  if (setting == nullptr && !is_kafka_setting(change.name))
+    return refuse_change(ErrorCode::invalid_config,
+                         fmt::format("there is no broker setting named '{}'", change.name));
+  if (setting == nullptr)
+    return refuse_change(
+        ErrorCode::invalid_request,
+        fmt::format("{} is a setting of Kafka's that Calque does not serve", change.name));
+  if (!setting->dynamic)
+    return refuse_change(ErrorCode::invalid_request,
+                         fmt::format("{} cannot be changed while the broker runs: set it in "
+                                     "server.properties and restart",
+                                     change.name));
+  if (is_list_operation(change)) {
+    if (setting->type != ConfigType::list) return no_list(change);
+    value = changed_list(change, broker.text(change.name));
+  }
+  if (const auto problem = value_problem(*setting, value))
+    return refuse_change(ErrorCode::invalid_request, *problem);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Refusal apply_to_group(const std::vector<ConfigChange>& changes, const Config& broker,
+                       ConfigValues& values) {
+  return apply_to_values(changes, values, [&](const ConfigChange& change, std::string& value) {
+    return check_of_group(change, broker, value);
+  });
+}
+
 Refusal apply_to_broker(const std::vector<ConfigChange>& changes, const Config& broker,
                         ConfigValues& values) {
-  ConfigValues changed = values;
-  for (const ConfigChange& change : changes) {
-    if (change.operation == ConfigOperation::remove) {
-      changed.erase(change.name);
-      continue;
-    }
-    const Setting* const setting = find_setting(change.name);
-    if (setting == nullptr && !is_kafka_setting(change.name))
-      return refuse_change(ErrorCode::invalid_config,
-                           fmt::format("there is no broker setting named '{}'", change.name));
-    if (setting == nullptr)
-      return refuse_change(
-          ErrorCode::invalid_request,
-          fmt::format("{} is a setting of Kafka's that Calque does not serve", change.name));
-    if (!setting->dynamic)
-      return refuse_change(ErrorCode::invalid_request,
-                           fmt::format("{} cannot be changed while the broker runs: set it in "
-                                       "server.properties and restart",
-                                       change.name));
-    std::string value = *change.value;
-    if (is_list_operation(change)) {
-      if (setting->type != ConfigType::list) return no_list(change);
-      value = changed_list(change, broker.text(change.name));
-    }
-    if (const auto problem = value_problem(*setting, value))
-      return refuse_change(ErrorCode::invalid_request, *problem);
-    changed.insert_or_assign(change.name, value);
-  }
-  values = std::move(changed);
-  return std::nullopt;
+  return apply_to_values(changes, values, [&](const ConfigChange& change, std::string& value) {
+    return check_of_broker(change, broker, value);
+  });
 }
 
 }  // namespace broker

@@ -23,15 +23,17 @@ from lib.suite import equal
 FRAME_BYTES_MAX = 100 << 20  # socket.request.max.bytes
 
 
-class Clients:
-    """A broker without a mirror, and clients that are new, old, greedy or none at all."""
-
+class OneBroker:
     def __init__(self, tests):
         self.tests, self.calque = tests, None
 
     def clean(self):
         if self.calque is not None and self.calque.child is not None:
             self.calque.kill()
+
+
+class Clients(OneBroker):
+    """A broker without a mirror, and clients that are new, old, greedy or none at all."""
 
     def start(self):
         self.calque = Calque(os.path.join(self.tests.folder, "calque"))
@@ -240,18 +242,11 @@ class Clients:
         self.alive()
 
 
-class Groups:
+class Groups(OneBroker):
     """Consumer groups, and a broker that comes and goes under them."""
     SETTINGS = {"offsets.topic.num.partitions": 1, "offsets.topic.segment.bytes": 65536,
                 "log.cleaner.backoff.ms": 200, "group.initial.rebalance.delay.ms": 0}
     LOADING = 14
-
-    def __init__(self, tests):
-        self.tests, self.calque = tests, None
-
-    def clean(self):
-        if self.calque is not None and self.calque.child is not None:
-            self.calque.kill()
 
     def start(self):
         self.calque = Calque(os.path.join(self.tests.folder, "calque"), self.SETTINGS)

@@ -17,8 +17,8 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-from clients import builds, kafka_tools, matrix, plan, table
-from lib import process, real_kafka, suite, wire
+from clients import brokers, builds, kafka_tools, matrix, plan, table
+from lib import process, suite, wire
 from lib.calque import Calque
 
 AT_ONCE = 2  # Programs at a time: as many as the cores that the tests may count on.
@@ -70,22 +70,13 @@ class Matrix:
 
     def clean(self):
         self.pool.shutdown(cancel_futures=True)
-        if isinstance(self.broker, Calque):
-            if self.broker.child is not None:
-                self.broker.kill()
-        elif self.broker is not None:
-            self.broker.stop(kill=True)
+        brokers.end(self.broker)
 
     def start(self):
         """The broker, the topics, and the one topic that all clients read."""
         folder = self.tests.folder
         plan.write_files(folder)
-        if os.environ.get("TESTS_BROKER") == "kafka":
-            self.broker = real_kafka.Kafka("4.4.0", os.path.join(folder, "kafka"),
-                                           settings=SETTINGS)
-        else:
-            self.broker = Calque(os.path.join(folder, "calque"), SETTINGS)
-        self.broker.start()
+        self.broker = brokers.start(folder, SETTINGS)
         with wire.Connection(self.broker.bootstrap) as c:
             self.served = c.api_versions()
         shared = {"shared": plan.CODECS, "shared-without-zstd": plan.CODECS[:4]}

@@ -15,8 +15,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-from clients import builds, frameworks, groups, matrix, members, table
-from lib import real_kafka, suite
+from clients import brokers, builds, frameworks, groups, matrix, members, table
+from lib import suite
 from lib.calque import Calque
 from lib.differential.codec import Codec
 
@@ -41,20 +41,11 @@ class Groups:
         self.pool.shutdown(cancel_futures=True)
         for run in self.runs:
             run.clean()
-        if isinstance(self.broker, Calque):
-            if self.broker.child is not None:
-                self.broker.kill()
-        elif self.broker is not None:
-            self.broker.stop(kill=True)
+        brokers.end(self.broker)
 
     def start(self):
         folder = self.tests.folder
-        if os.environ.get("TESTS_BROKER") == "kafka":
-            self.broker = real_kafka.Kafka("4.4.0", os.path.join(folder, "kafka"),
-                                           settings={**SETTINGS, **LEAST})
-        else:
-            self.broker = Calque(os.path.join(folder, "calque"), SETTINGS)
-        self.broker.start()
+        self.broker = brokers.start(folder, SETTINGS, only_kafka=LEAST)
         codec = Codec()
 
         def first(run):

@@ -3,9 +3,9 @@
 // many, SEED=n only that one.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <memory>
 
+#include "tests/lib/seeds.h"
 #include "tests/unit/consumer_groups/mixed_world.h"
 
 namespace broker::groups::mixed {
@@ -277,17 +277,11 @@ class Simulation {
   int made_ = 0;
 };
 
-std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 }  // namespace
 
 TEST_CASE("groups of both protocols in random worlds") {
-  const std::uint64_t only = number_from("SEED", 0);
-  const std::uint64_t seeds = number_from("SEEDS", 10'000);
-  for (std::uint64_t seed = only ? only : 1; seed <= (only ? only : seeds); ++seed) {
+  const auto [first, last] = seeds(10'000);
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
     INFO("SEED=" << seed);
     REQUIRE(Simulation(seed).run() == "");
   }

@@ -1,10 +1,10 @@
 // Random consumers against the coordinator: they join, assign, commit, fall silent, leave and come
 // back, and the coordinator is restarted. SEEDS=n runs so many, SEED=n only that one.
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 
 #include "protocol/base/random.h"
+#include "tests/lib/seeds.h"
 #include "tests/unit/groups/model_coordinator.h"
 
 using namespace broker::groups;
@@ -275,17 +275,11 @@ class World {
   std::map<std::pair<std::string, std::string>, std::string> holders_;
 };
 
-std::uint64_t number_from(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
 }  // namespace
 
 TEST_CASE("random consumers and restarts") {
-  const std::uint64_t one = number_from("SEED", 0);
-  const std::uint64_t last = one ? one : number_from("SEEDS", 10'000);
-  for (std::uint64_t seed = one ? one : 1; seed <= last; ++seed) {
+  const auto [first, last] = seeds(10'000);
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
     CAPTURE(seed);
     World world(seed);
     world.run(150);
