@@ -26,8 +26,15 @@ constexpr std::chrono::minutes fetch_wait_max = 10min;
 // bytes for each.
 constexpr std::size_t fetch_session_partitions_max = 1'000'000;
 
-// Produce requests of one connection that wait for the disk. Kafka's idempotent producer sends at
-// most five ahead, librdkafka's plain one as many as it likes.
+// A connection that sends requests ahead of their answers is read ahead up to here. It stays within
+// a core's cache.
+constexpr std::size_t read_ahead_bytes_max = 256 << 10;
+// Requests that are handled together.
+constexpr std::size_t requests_together_max = 16;
+
+// Produce requests of one connection that wait for the disk, those that were handled together
+// counted as one. Kafka's idempotent producer sends at most five ahead, librdkafka's plain one as
+// many as it likes.
 constexpr std::size_t answers_owed_max = 256;
 
 // Of each shard. Syncs of different files at the same time share one commit of the file system's

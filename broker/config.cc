@@ -1,6 +1,7 @@
 #include "broker/config.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,14 @@ namespace broker {
 namespace {
 
 constexpr std::size_t shards_by_default_max = 4;
+// Not all that the machine has: a container, or taskset, may give fewer.
+std::size_t usable_cpus() {
+  cpu_set_t usable;
+  if (::sched_getaffinity(0, sizeof usable, &usable) == 0)
+    return static_cast<std::size_t>(std::max(1, CPU_COUNT(&usable)));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
 constexpr std::string_view environment_prefix = "CALQUE_";
 
 std::string_view trim(std::string_view text) {
@@ -231,8 +240,7 @@ void Config::derive() {
 
   derive_listeners();
 
-  std::size_t shards = std::max(1u, std::thread::hardware_concurrency());
-  shards = std::min(shards, shards_by_default_max);
+  std::size_t shards = std::min(usable_cpus(), shards_by_default_max);
   shards = std::min(shards, static_cast<std::size_t>(integer("num.io.threads")));
   if (is_set("calque.shards")) shards = static_cast<std::size_t>(integer("calque.shards"));
   shard_count_ = shards;

@@ -11,7 +11,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/read.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <cerrno>
 #include <limits>
@@ -22,6 +22,7 @@
 #include "broker/fault_log.h"
 #include "broker/quotas.h"
 #include "broker/work_meter.h"
+#include "protocol/base/check.h"
 #include "protocol/base/log.h"
 #include "protocol/big_endian.h"
 
@@ -125,14 +126,16 @@ void Connection::close_when_idle() {
 void Connection::sweep(base::Clock::time_point now) {
   if (now >= deadline_ || now >= send_deadline_) {
     close();
-  } else if (state_ == State::waiting && capacity_ > 0 && now - last_request_ > buffer_idle_max) {
-    drop_buffer();
+  } else if (state_ == State::waiting && input_.capacity() > 0 && input_.empty() &&
+             owed_.empty() && now - last_request_ > buffer_idle_max) {
+    give_back_ = true;  // a read uses the buffer
+    boost::system::error_code ignored;
+    socket_.cancel(ignored);
   }
 }
 
 void Connection::drop_buffer() {
-  buffer_.reset();
-  capacity_ = 0;
+  input_.drop();
   kept_.release();
 }
 
@@ -151,80 +154,148 @@ asio::awaitable<void> Connection::serve() {
   close();
 }
 
-asio::awaitable<bool> Connection::read_exactly(base::MutableBytes into) {
-  const auto target = asio::buffer(into.data(), into.size());
-  const auto [error, count] = co_await asio::async_read(socket_, target, no_throw);
-  co_return !error;
+bool Connection::is_allowed(std::int32_t announced) {
+  if (announced > 0 && announced <= broker_.config().integer("socket.request.max.bytes"))
+    return true;
+  faults_.report(info_.peer, fmt::format("announces a request of {} bytes, it does not speak "
+                                         "Kafka's protocol or socket.request.max.bytes is too "
+                                         "small",
+                                         announced));
+  return false;
 }
 
+// Until a whole request is there.
 asio::awaitable<bool> Connection::receive() {
   enter(State::waiting);
-  std::array<std::byte, 4> prefix{};
-  if (!co_await read_exactly(prefix)) co_return false;
-  const auto announced = protocol::load_be<std::int32_t>(prefix.data());
-  if (announced <= 0 || announced > broker_.config().integer("socket.request.max.bytes")) {
-    faults_.report(info_.peer, fmt::format("announces a request of {} bytes, it does not speak "
-                                           "Kafka's protocol or socket.request.max.bytes is too "
-                                           "small",
-                                           announced));
-    co_return false;
+  for (;;) {
+    if (const auto announced = input_.announced()) {
+      if (!is_allowed(*announced)) co_return false;
+      if (input_.whole()) co_return true;
+      const auto size = static_cast<std::size_t>(*announced);
+      if (!share_) {
+        // Not reading is the back-pressure: the peer's socket fills up while others use the memory.
+        enter(State::working);
+        share_ = co_await shard_.budget().take(size);
+        if (closing_) co_return false;
+        enter(State::receiving, size);
+      }
+      const std::size_t needed = RequestBuffer::prefix_bytes + size;
+      if (input_.capacity() < needed) kept_.release();
+      input_.reserve(needed);
+    }
+    if (!co_await read_some()) co_return false;
   }
-  size_ = static_cast<std::size_t>(announced);
-  // Not reading is the back-pressure: the peer's socket fills up while others use the memory.
-  enter(State::working);
-  share_ = co_await shard_.budget().take(size_);
-  if (closing_) co_return false;
-  enter(State::receiving, size_);
-  if (capacity_ < size_) {
-    drop_buffer();
-    buffer_ = std::make_unique_for_overwrite<std::byte[]>(size_);
-    capacity_ = size_;
-  }
-  const base::MutableBytes whole(buffer_.get(), size_);
-  co_return co_await read_exactly(whole);
 }
 
-asio::awaitable<bool> Connection::handle() {
-  enter(State::working);
-  const base::MutableBytes whole(buffer_.get(), size_);
+// Bytes beyond one request are read only into memory that is accounted for already.
+asio::awaitable<bool> Connection::read_some() {
+  give_back_ = false;
+  const base::MutableBytes room = input_.room(bool{kept_});
+  const auto target = asio::buffer(room.data(), room.size());
+  const auto [error, count] = co_await socket_.async_read_some(target, no_throw);
+  if (error) {
+    if (!give_back_ || !socket_.is_open() || error != asio::error::operation_aborted)
+      co_return false;
+    drop_buffer();
+    co_return true;
+  }
+  input_.add(count);
+  if (kept_ && count == room.size()) read_further_ahead();
+  co_return true;
+}
+
+// More has come than there was room for.
+void Connection::read_further_ahead() {
+  if (input_.capacity() >= read_ahead_bytes_max) return;
+  const std::size_t more = std::min(2 * input_.capacity(), read_ahead_bytes_max);
+  ByteBudget::Share larger = shard_.kept_buffers().try_take(more);
+  if (!larger) return;
+  input_.reserve(more);
+  kept_ = std::move(larger);
+}
+
+// Takes the request at the front.
+std::optional<Request> Connection::next_request() {
+  const base::MutableBytes whole = input_.take();
   protocol::RequestHeader header;
   base::Bytes body;
   if (!protocol::decode(whole, header, body)) {
     faults_.report(info_.peer, "sent a request whose header does not parse");
-    co_return false;
+    return std::nullopt;
   }
-  const Handler handler = find_handler(header.api_key, header.api_version);
-  if (handler == nullptr) {
+  if (find_handler(header.api_key, header.api_version) == nullptr) {
     faults_.report(info_.peer, fmt::format("asks for API {} version {}, which is not served",
                                            header.api_key, header.api_version));
-    co_return false;
+    return std::nullopt;
   }
-  const bool produces = header.api_key == static_cast<std::int16_t>(protocol::ApiKey::produce);
-  co_await until_owed_at_most(produces ? answers_owed_max - 1 : 0);
-  const std::size_t body_at = size_ - body.size();
-  Request request = {header, whole.subspan(body_at), info_};
-  Charges charges = charges_for(request);
-  Response response = co_await run(handler, std::move(request), charges);
-  if (response.close && response.none)
-    faults_.report(info_.peer, fmt::format("sent a request of API {} version {} that does not "
-                                           "parse, or wanted no answer to one that failed",
-                                           header.api_key, header.api_version));
+  size_ = whole.size();
+  return Request{header, whole.subspan(whole.size() - body.size()), info_};
+}
+
+// Whether the next request came already and is of this API.
+bool Connection::another_follows(std::int16_t api_key) {
+  if (!input_.whole()) return false;
+  const base::Bytes next = input_.front();
+  return next.size() >= sizeof api_key &&
+         protocol::load_be<std::int16_t>(next.data()) == api_key &&
+         is_allowed(static_cast<std::int32_t>(next.size()));
+}
+
+asio::awaitable<bool> Connection::handle() {
+  enter(State::working);
+  std::optional<Request> request = next_request();
+  if (!request) co_return false;
+  const protocol::RequestHeader header = request->header;
+  const TogetherHandler together = find_together(header.api_key);
+  Charges charges = charges_for(*request);
+  if (together != nullptr && !charges.any())
+    co_return co_await handle_together(together, std::move(*request));
+  co_await until_owed_at_most(0);
+  const Handler handler = find_handler(header.api_key, header.api_version);
+  Response response = co_await run(handler, std::move(*request), charges);
+  if (response.close && response.none) report_malformed(header);
   const bool closes = response.close;
-  if (!charges.any() && (response.later || !owed_.empty())) {
-    owe(std::move(response));
-    request_done();
-    co_return !closes;
-  }
   co_return co_await answer(std::move(response), charges) && !closes;
+}
+
+// With the requests behind the first that came already.
+asio::awaitable<bool> Connection::handle_together(TogetherHandler handler, Request first) {
+  const protocol::RequestHeader header = first.header;
+  std::vector<Request> requests;
+  requests.push_back(std::move(first));
+  bool broken = false;
+  while (!broken && requests.size() < requests_together_max && another_follows(header.api_key)) {
+    if (auto next = next_request())
+      requests.push_back(std::move(*next));
+    else
+      broken = true;
+  }
+  co_await until_owed_at_most(answers_owed_max - 1);
+  std::vector<Response> responses = co_await handler(broker_, shard_, std::move(requests));
+  const bool closes = responses.back().close;
+  if (closes && responses.back().none) report_malformed(header);
+  bool sent = true;
+  if (responses.front().later || !owed_.empty()) {
+    for (Response& one : responses) owe(std::move(one));
+  } else {
+    sent = co_await send_all(responses);
+  }
+  request_done();
+  co_return sent && !closes && !broken;
+}
+
+void Connection::report_malformed(const protocol::RequestHeader& header) {
+  faults_.report(info_.peer, fmt::format("sent a request of API {} version {} that does not "
+                                         "parse, or wanted no answer to one that failed",
+                                         header.api_key, header.api_version));
 }
 
 // Writes an answer after all that is owed, and sees to what the client is charged for it.
 asio::awaitable<bool> Connection::answer(Response response, Charges& charges) {
   if (response.later) {
     auto waiting = response.later();
-    response = co_await std::move(waiting);
+    response = std::move((co_await std::move(waiting)).front());
   }
-  co_await until_owed_at_most(0);
   const auto throttle = co_await charge(charges, response);
   if (throttle.count() > 0 && response.throttle_time_at)
     protocol::store_be<std::int32_t>(response.bytes.data() + *response.throttle_time_at,
@@ -237,7 +308,7 @@ asio::awaitable<bool> Connection::answer(Response response, Charges& charges) {
 
 void Connection::request_done() {
   share_.release();
-  if (!kept_) kept_ = shard_.kept_buffers().try_take(capacity_);
+  if (!kept_) kept_ = shard_.kept_buffers().try_take(input_.capacity());
   if (!kept_) drop_buffer();
 }
 
@@ -259,12 +330,14 @@ asio::awaitable<void> Connection::pay() {
 
 asio::awaitable<bool> Connection::pay_next() {
   try {
-    Response response = std::move(owed_.front());
-    if (response.later) {
-      auto waiting = response.later();
-      response = co_await std::move(waiting);
+    std::vector<Response> responses;
+    if (owed_.front().later) {
+      auto waiting = owed_.front().later();
+      responses = co_await std::move(waiting);
+    } else {
+      responses.push_back(std::move(owed_.front()));
     }
-    co_return response.none || co_await send(response);
+    co_return co_await send_all(responses);
   } catch (const std::exception& e) {
     base::logger("connection").error("{}: {}; connection closed", info_.peer, e.what());
     co_return false;
@@ -339,6 +412,27 @@ asio::awaitable<bool> Connection::send(const Response& response) {
     if (!co_await send_file(response.slices[i])) co_return false;
   }
   if (!co_await send_bytes(before, all.subspan(sent), false)) co_return false;
+  send_deadline_ = base::Clock::time_point::max();
+  co_return true;
+}
+
+// In as few pieces as it goes: each costs a system call, and wakes the peer.
+asio::awaitable<bool> Connection::send_all(const std::vector<Response>& responses) {
+  if (responses.size() == 1) {
+    const Response& only = responses.front();
+    co_return only.none || co_await send(only);
+  }
+  base::Buffer all;
+  for (const Response& one : responses) {
+    if (one.none) continue;
+    CHECK(one.slices.empty());
+    const std::size_t at = all.size();
+    all.resize(at + RequestBuffer::prefix_bytes);
+    protocol::store_be<std::int32_t>(all.data() + at, static_cast<std::int32_t>(one.bytes.size()));
+    all.insert(all.end(), one.bytes.begin(), one.bytes.end());
+  }
+  send_deadline_ = transfer_deadline(all.size());
+  if (!co_await send_bytes(all, base::Bytes(), false)) co_return false;
   send_deadline_ = base::Clock::time_point::max();
   co_return true;
 }

@@ -1,18 +1,21 @@
 // One client connection: a loop that reads a request, waits for its answer and writes it. Kafka
 // itself takes the next request of a connection only after the answer to the last; so does the
-// loop, but for Produce requests whose answer waits for the disk: those are owed, and a second loop
-// writes them in order. Belongs to one shard for life.
+// loop, but for Produce requests: those that came together are handled and answered together, and
+// when their answers wait for the disk, these are owed, and a second loop writes them in order.
+// Belongs to one shard for life.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
 #include <deque>
-#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "broker/byte_budget.h"
 #include "broker/handler.h"
+#include "broker/request_buffer.h"
 #include "broker/wake_signal.h"
 #include "protocol/base/clock.h"
 
@@ -45,7 +48,14 @@ class Connection {
   struct Charges;
 
   boost::asio::awaitable<bool> receive();
+  boost::asio::awaitable<bool> read_some();
+  bool is_allowed(std::int32_t announced);
+  void read_further_ahead();
+  std::optional<Request> next_request();
+  bool another_follows(std::int16_t api_key);
   boost::asio::awaitable<bool> handle();
+  boost::asio::awaitable<bool> handle_together(TogetherHandler handler, Request first);
+  void report_malformed(const protocol::RequestHeader& header);
   boost::asio::awaitable<bool> answer(Response response, Charges& charges);
   void owe(Response response);
   boost::asio::awaitable<void> pay();
@@ -59,9 +69,9 @@ class Connection {
                                                            const Response& response);
   boost::asio::awaitable<void> mute(std::chrono::milliseconds time);
   boost::asio::awaitable<bool> send(const Response& response);
+  boost::asio::awaitable<bool> send_all(const std::vector<Response>& responses);
   boost::asio::awaitable<bool> send_bytes(base::Bytes first, base::Bytes second, bool more);
   boost::asio::awaitable<bool> send_file(const storage::FileSlice& slice);
-  boost::asio::awaitable<bool> read_exactly(base::MutableBytes into);
   void enter(State state, std::uint64_t bytes = 0);
   bool between_requests() const;
 
@@ -79,11 +89,11 @@ class Connection {
   std::deque<Response> owed_;
   Signal paid_;
   base::Clock::time_point last_request_;
-  std::unique_ptr<std::byte[]> buffer_;
-  std::size_t capacity_ = 0;
-  std::size_t size_ = 0;  // of the request in the buffer
+  RequestBuffer input_;
+  bool give_back_ = false;  // the read that is under way was ended to drop the buffer
+  std::size_t size_ = 0;    // of the request under way
   ByteBudget::Share share_;
-  ByteBudget::Share kept_;  // of the buffer, between requests
+  ByteBudget::Share kept_;  // of the buffer, between requests; without it nothing is read ahead
 };
 
 }  // namespace broker

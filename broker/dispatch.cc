@@ -13,7 +13,7 @@ using protocol::ApiKey;
 // The version ranges are those of the message schemas, which are Kafka 4.4's; protocol/api_table.h
 // holds both and what ApiVersions says of them.
 constexpr std::array served = {
-    Served{ApiKey::produce, api::produce},
+    Served{ApiKey::produce, api::produce, true, api::produce_together},
     Served{ApiKey::fetch, api::fetch},
     Served{ApiKey::list_offsets, api::list_offsets},
     Served{ApiKey::metadata, api::metadata},
@@ -67,6 +67,11 @@ constexpr std::array served = {
 };
 static_assert(std::ranges::is_sorted(served, {}, &Served::key));
 
+const Served* find(std::int16_t key) {
+  const auto at = std::ranges::lower_bound(served, static_cast<ApiKey>(key), {}, &Served::key);
+  return at == served.end() || at->key != static_cast<ApiKey>(key) ? nullptr : &*at;
+}
+
 }  // namespace
 
 std::span<const Served> served_apis() {
@@ -74,10 +79,15 @@ std::span<const Served> served_apis() {
 }
 
 Handler find_handler(std::int16_t key, std::int16_t version) {
-  const auto at = std::ranges::lower_bound(served, static_cast<ApiKey>(key), {}, &Served::key);
-  if (at == served.end() || at->key != static_cast<ApiKey>(key)) return nullptr;
-  if (at->key == ApiKey::api_versions) return at->handle;
-  return protocol::find_api(key)->has(version) ? at->handle : nullptr;
+  const Served* const api = find(key);
+  if (api == nullptr) return nullptr;
+  if (api->key == ApiKey::api_versions) return api->handle;
+  return protocol::find_api(key)->has(version) ? api->handle : nullptr;
+}
+
+TogetherHandler find_together(std::int16_t key) {
+  const Served* const api = find(key);
+  return api == nullptr ? nullptr : api->together;
 }
 
 }  // namespace broker

@@ -3,7 +3,8 @@
 // dispatch.cc.
 //
 // It runs on the shard of the connection. The connection waits for it before it begins with the
-// next request; the request's bytes stay where they are until it has given its response.
+// next request; the request's bytes stay where they are until it has given its response. An API
+// whose requests come in numbers may have a second one, which takes several at once.
 #pragma once
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
@@ -51,10 +52,11 @@ template <class T>
 using Task = boost::asio::awaitable<T>;
 
 struct Response {
-  // Set: what the request asked for is done but for waiting, and this waits and gives the response;
-  // all else is then unset. Produce requests that follow on the connection may be begun meanwhile,
-  // answers keep their order. It may not refer to the request's bytes.
-  std::function<Task<Response>()> later = {};
+  // Set: what the request asked for is done but for waiting, and this waits and gives the response,
+  // and those to all requests that were handled with it; all else is then unset. Produce requests
+  // that follow on the connection may be begun meanwhile, answers keep their order. It may not
+  // refer to the requests' bytes.
+  std::function<Task<std::vector<Response>>()> later = {};
   base::Buffer bytes;  // header and body, without the four bytes of the size
   // File regions that belong into `bytes`, in the order of `splices`.
   std::vector<storage::FileSlice> slices;
@@ -66,6 +68,9 @@ struct Response {
 };
 
 using Handler = Task<Response> (*)(Broker&, Shard&, Request);
+// Handles requests of one API that a connection sent one behind the other. Gives their responses,
+// in order, up to the first that ends the connection; or a single one with `later`.
+using TogetherHandler = Task<std::vector<Response>> (*)(Broker&, Shard&, std::vector<Request>);
 
 // The answer that closes the connection: the body did not decode. Logged by the connection.
 inline Response malformed() {

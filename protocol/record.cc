@@ -13,10 +13,11 @@ namespace {
 // Takes varints and byte strings off the front of a span. After a failure it only fails.
 class Cursor {
  public:
-  explicit Cursor(base::Bytes bytes) : rest_(bytes) {}
+  explicit Cursor(base::Bytes bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   bool ok() const { return ok_; }
-  base::Bytes rest() const { return rest_; }
+  std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
+  base::Bytes rest() const { return {at_, end_}; }
 
   std::int32_t varint() {
     auto raw = static_cast<std::uint32_t>(unsigned_varint(5));
@@ -31,10 +32,10 @@ class Cursor {
     return one.empty() ? std::uint8_t{0} : std::to_integer<std::uint8_t>(one[0]);
   }
   base::Bytes bytes(std::int64_t length) {
-    if (length < 0 || static_cast<std::uint64_t>(length) > rest_.size()) return fail();
-    base::Bytes taken = rest_.first(static_cast<std::size_t>(length));
-    rest_ = rest_.subspan(taken.size());
-    return taken;
+    if (length < 0 || static_cast<std::uint64_t>(length) > left()) return fail();
+    const std::byte* const from = at_;
+    at_ += length;
+    return {from, at_};
   }
   // A varint length of -1 says null; any other negative one is damage.
   std::optional<base::Bytes> nullable_bytes() {
@@ -46,16 +47,16 @@ class Cursor {
  private:
   base::Bytes fail() {
     ok_ = false;
-    rest_ = {};
+    at_ = end_;
     return {};
   }
   std::uint64_t unsigned_varint(unsigned bytes_max) {
     std::uint64_t value = 0;
-    for (unsigned i = 0; i < bytes_max && i < rest_.size(); ++i) {
-      auto b = std::to_integer<std::uint8_t>(rest_[i]);
+    for (unsigned i = 0; i < bytes_max && i < left(); ++i) {
+      auto b = std::to_integer<std::uint8_t>(at_[i]);
       value |= static_cast<std::uint64_t>(b & 0x7f) << (7 * i);
       if ((b & 0x80) == 0) {
-        rest_ = rest_.subspan(i + 1);
+        at_ += i + 1;
         return value;
       }
     }
@@ -63,9 +64,51 @@ class Cursor {
     return 0;
   }
 
-  base::Bytes rest_;
+  const std::byte* at_;
+  const std::byte* end_;
   bool ok_ = true;
 };
+
+// A varint of at most three bytes, as it stands. False: it is longer, or cut off.
+[[gnu::always_inline]] inline bool take_short(const std::byte*& at, const std::byte* end,
+                                              std::uint32_t& raw) {
+  if (end - at < 3) return false;
+  const auto byte = [&at](int i) { return std::to_integer<std::uint32_t>(at[i]); };
+  raw = byte(0);
+  if (raw < 0x80) {
+    at += 1;
+    return true;
+  }
+  raw = (raw & 0x7f) | byte(1) << 7;
+  if (byte(1) < 0x80) {
+    at += 2;
+    return true;
+  }
+  raw = (raw & 0x3fff) | byte(2) << 14;
+  at += 3;
+  return byte(2) < 0x80;
+}
+
+constexpr std::int32_t zigzag(std::uint32_t raw) {
+  return static_cast<std::int32_t>((raw >> 1) ^ (~(raw & 1) + 1));
+}
+
+// Takes a string of bytes with its length, -1 for null. False: its length is unusual, or it is cut
+// off.
+[[gnu::always_inline]] inline bool take_string(const std::byte*& at, const std::byte* end,
+                                               std::optional<base::Bytes>& out) {
+  std::uint32_t raw = 0;
+  if (!take_short(at, end, raw)) return false;
+  const std::int32_t length = zigzag(raw);
+  if (length < 0) {
+    out = std::nullopt;
+    return length == -1;
+  }
+  if (length > end - at) return false;
+  out = base::Bytes(at, static_cast<std::size_t>(length));
+  at += length;
+  return true;
+}
 
 // Sums of numbers from outside wrap instead of being undefined; what they mean is the sender's
 // business.
@@ -113,6 +156,7 @@ bool RecordReader::next(Record& out) {
     if (!rest_.empty()) error_ = BatchErrc::bad_count;
     return false;
   }
+  if (info_.magic == 2 && next_simple(out)) return true;
   auto read = info_.magic < 2 ? next_legacy(out) : next_v2(out);
   if (read.has_error()) error_ = read.error();
   return !error_;
@@ -135,6 +179,38 @@ base::Result<void> RecordReader::next_legacy(Record& out) {
   return {};
 }
 
+// Most records have no headers and small numbers: these quickly, since a broker looks at each record
+// that is produced. False: not such a one, and nothing was taken.
+bool RecordReader::next_simple(Record& out) {
+  const std::byte* at = rest_.data();
+  const std::byte* const all = at + rest_.size();
+  std::uint32_t length = 0, timestamp = 0, offset = 0;
+  if (!take_short(at, all, length)) return false;
+  if (zigzag(length) < 1 || zigzag(length) > all - at) return false;
+  const std::byte* const end = at + zigzag(length);
+  ++at;  // attributes: no bit has a meaning yet
+  if (!take_short(at, end, timestamp) || !take_short(at, end, offset)) return false;
+  if (!take_string(at, end, out.key)) return false;
+  if (!take_string(at, end, out.value)) return false;
+  if (end - at != 1 || *at != std::byte{0}) return false;  // the number of headers
+  if (!accept_offset(zigzag(offset))) return false;
+  out.offset = wrapping_sum(info_.base_offset, zigzag(offset));
+  out.timestamp = info_.log_append_time() ? info_.max_timestamp
+                                          : wrapping_sum(info_.base_timestamp, zigzag(timestamp));
+  out.headers = {};
+  rest_ = {end, all};
+  ++returned_;
+  return true;
+}
+
+bool RecordReader::accept_offset(std::int32_t delta) {
+  if (rule_ == OffsetRule::rising &&
+      (delta <= last_offset_delta_ || delta > info_.last_offset - info_.base_offset))
+    return false;
+  last_offset_delta_ = delta;
+  return true;
+}
+
 base::Result<void> RecordReader::next_v2(Record& out) {
   if (rest_.empty()) return BatchErrc::bad_count;
   Cursor outer(rest_);
@@ -148,7 +224,7 @@ base::Result<void> RecordReader::next_v2(Record& out) {
   std::int32_t header_count = in.varint();
   // Two bytes are the least that a header takes, so a false count costs no memory.
   if (!in.ok() || header_count < 0 ||
-      static_cast<std::size_t>(header_count) > in.rest().size() / 2) {
+      static_cast<std::size_t>(header_count) > in.left() / 2) {
     return BatchErrc::corrupt_record;
   }
   headers_.clear();
@@ -156,12 +232,8 @@ base::Result<void> RecordReader::next_v2(Record& out) {
     std::string_view key = base::as_text(in.bytes(in.varint()));
     headers_.push_back({key, in.nullable_bytes()});
   }
-  if (!in.ok() || !in.rest().empty()) return BatchErrc::corrupt_record;
-  if (rule_ == OffsetRule::rising && (offset_delta <= last_offset_delta_ ||
-                                      offset_delta > info_.last_offset - info_.base_offset)) {
-    return BatchErrc::bad_offset;
-  }
-  last_offset_delta_ = offset_delta;
+  if (!in.ok() || in.left() > 0) return BatchErrc::corrupt_record;
+  if (!accept_offset(offset_delta)) return BatchErrc::bad_offset;
   out.offset = wrapping_sum(info_.base_offset, offset_delta);
   out.timestamp = info_.log_append_time() ? info_.max_timestamp
                                           : wrapping_sum(info_.base_timestamp, timestamp_delta);

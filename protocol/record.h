@@ -55,6 +55,8 @@ class RecordReader {
 
  private:
   RecordReader() = default;
+  bool next_simple(Record& out);
+  bool accept_offset(std::int32_t delta);
   base::Result<void> next_v2(Record& out);
   base::Result<void> next_legacy(Record& out);
   bool at_end() const;

@@ -5,6 +5,7 @@
 namespace broker::api {
 
 Task<Response> produce(Broker&, Shard&, Request);
+Task<std::vector<Response>> produce_together(Broker&, Shard&, std::vector<Request>);
 Task<Response> fetch(Broker&, Shard&, Request);
 Task<Response> list_offsets(Broker&, Shard&, Request);
 Task<Response> metadata(Broker&, Shard&, Request);

@@ -36,6 +36,7 @@ struct Item {
   base::TopicPartition id;
   base::MutableBytes batch;
   PartitionAnswer* answer;
+  bool durable;  // the answer waits for the disk
 };
 
 void refuse(PartitionAnswer& answer, ErrorCode error, std::string message = {}) {
@@ -103,7 +104,8 @@ Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items
     ProduceAnswer produced = partition->produce(item.batch, now_ms);
     const base::Offset end = produced.info.last_offset + 1;
     fill(*item.answer, std::move(produced));
-    if (item.answer->error_code == 0) written.push_back({item.id, end, item.answer});
+    if (item.durable && item.answer->error_code == 0)
+      written.push_back({item.id, end, item.answer});
   }
   co_return written;
 }
@@ -194,11 +196,11 @@ bool refused_as_a_whole(const std::vector<Wanted>& wanted, const ProduceRequest&
   return true;
 }
 
+using ByShard = std::vector<std::vector<Item>>;
+
 // Answers what the catalog and the shape of the records tell, and sorts the rest by shard.
-std::vector<std::vector<Item>> plan(Broker& broker, const Request& request,
-                                    const ProduceRequest& asked, const std::vector<Wanted>& wanted,
-                                    ProduceResponse& message) {
-  std::vector<std::vector<Item>> by_shard(broker.shard_count());
+void plan(Broker& broker, const Request& request, const ProduceRequest& asked,
+          const std::vector<Wanted>& wanted, ProduceResponse& message, ByShard& by_shard) {
   const bool by_id = request.version() >= produce_ids_since;
   const bool zstd = request.version() >= zstd_since;
   const bool acks_known =
@@ -227,10 +229,9 @@ std::vector<std::vector<Item>> plan(Broker& broker, const Request& request,
       // The decoder hands out constant views; these bytes are the request's own (handler.h).
       const base::MutableBytes batch = {const_cast<std::byte*>(one.records.data()),
                                         shape.size_bytes};
-      by_shard[broker.shard_index_of(id)].push_back({id, batch, &answer});
+      by_shard[broker.shard_index_of(id)].push_back({id, batch, &answer, asked.acks == acks_all});
     }
   }
-  return by_shard;
 }
 
 // Where clients find the leader that they missed: with one broker, here.
@@ -264,58 +265,112 @@ bool has_error(const ProduceResponse& message) {
   return false;
 }
 
-// Waits until all is on disk, then gives the answer.
-Task<Response> answer_when_durable(protocol::RequestHeader header,
-                                   std::shared_ptr<const ProduceResponse> message,
-                                   std::vector<Job<bool>> flushes) {
+// A request whose records are on their way, and its answer.
+struct Begun {
+  protocol::RequestHeader header;
+  std::int16_t acks = acks_none;
+  ProduceResponse message;
+};
+
+// Sorts out one request. Nothing: it is malformed.
+std::unique_ptr<Begun> begin(Broker& broker, const Request& request, const Snapshot& catalog,
+                             ByShard& by_shard) {
+  const auto asked = decode_request<ProduceRequest>(request);
+  if (!asked) return nullptr;
+  auto begun = std::make_unique<Begun>(Begun{request.header, asked->acks, {}});
+  const bool by_id = request.version() >= produce_ids_since;
+  const std::vector<Wanted> wanted = sort_out(*asked, by_id, catalog, begun->message);
+  if (!refused_as_a_whole(wanted, *asked, begun->message))
+    plan(broker, request, *asked, wanted, begun->message, by_shard);
+  return begun;
+}
+
+Response response_to(const Begun& begun) {
+  Response response;
+  if (begun.acks == acks_none) {
+    response.none = true;
+    response.close = has_error(begun.message);
+  } else {
+    response = respond(begun.header, begun.message);
+  }
+  return response;
+}
+
+using AllBegun = std::vector<std::unique_ptr<Begun>>;
+
+std::vector<Response> responses_to(const AllBegun& all, bool last_is_malformed) {
+  std::vector<Response> responses;
+  for (const auto& one : all) {
+    responses.push_back(response_to(*one));
+    if (responses.back().close) return responses;
+  }
+  if (last_is_malformed) responses.push_back(malformed());
+  return responses;
+}
+
+// Waits until all is on disk, then gives the answers.
+Task<std::vector<Response>> answer_when_durable(std::shared_ptr<const AllBegun> all,
+                                                bool last_is_malformed,
+                                                std::vector<Job<bool>> flushes) {
   co_await on_each(std::move(flushes));
-  co_return respond(header, *message);
+  co_return responses_to(*all, last_is_malformed);
+}
+
+// Appends what was planned; gives the jobs that wait for the disk.
+Task<std::vector<Job<bool>>> append_all(Broker& broker, ByShard by_shard) {
+  std::vector<Job<std::vector<Written>>> appends;
+  std::vector<Shard*> targets;
+  for (std::size_t i = 0; i < by_shard.size(); ++i) {
+    if (by_shard[i].empty()) continue;
+    Shard* const target = &broker.shard(i);
+    auto run = [target, items = std::move(by_shard[i])] { return append_on_shard(*target, items); };
+    appends.push_back({target, std::move(run)});
+    targets.push_back(target);
+  }
+  auto written = co_await on_each(std::move(appends));
+  std::vector<Job<bool>> flushes;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (written[i].empty()) continue;
+    auto run = [target = targets[i], all = std::move(written[i])] {
+      return flush_on_shard(*target, all);
+    };
+    flushes.push_back({targets[i], std::move(run)});
+  }
+  co_return flushes;
 }
 
 }  // namespace
 
+// Records of the same partition are appended in the order of the requests, as if each request had
+// waited for the one before.
+Task<std::vector<Response>> produce_together(Broker& broker, Shard& shard,
+                                             std::vector<Request> requests) {
+  const SnapshotPtr catalog = shard.catalog();
+  ByShard by_shard(broker.shard_count());
+  auto all = std::make_shared<AllBegun>();
+  bool last_is_malformed = false;
+  for (const Request& request : requests) {
+    auto begun = begin(broker, request, *catalog, by_shard);
+    last_is_malformed = begun == nullptr;
+    if (last_is_malformed) break;
+    all->push_back(std::move(begun));
+  }
+  std::vector<Job<bool>> flushes = co_await append_all(broker, std::move(by_shard));
+  for (std::size_t i = 0; i < all->size(); ++i)
+    name_leaders(broker, requests[i], *shard.catalog(), (*all)[i]->message);
+  if (flushes.empty()) co_return responses_to(*all, last_is_malformed);
+  std::vector<Response> later(1);
+  later.front().later = [all, last_is_malformed, flushes = std::move(flushes)] {
+    return answer_when_durable(all, last_is_malformed, flushes);
+  };
+  co_return later;
+}
+
 Task<Response> produce(Broker& broker, Shard& shard, Request request) {
-  const auto asked = decode_request<ProduceRequest>(request);
-  if (!asked) co_return malformed();
-  const auto message = std::make_shared<ProduceResponse>();
-  const bool by_id = request.version() >= produce_ids_since;
-  const std::vector<Wanted> wanted = sort_out(*asked, by_id, *shard.catalog(), *message);
-  std::vector<Job<bool>> flushes;
-  if (!refused_as_a_whole(wanted, *asked, *message)) {
-    auto by_shard = plan(broker, request, *asked, wanted, *message);
-    std::vector<Job<std::vector<Written>>> appends;
-    for (std::size_t i = 0; i < by_shard.size(); ++i) {
-      if (by_shard[i].empty()) continue;
-      Shard* const target = &broker.shard(i);
-      auto run = [target, items = std::move(by_shard[i])] {
-        return append_on_shard(*target, items);
-      };
-      appends.push_back({target, std::move(run)});
-    }
-    std::vector<Shard*> targets;
-    for (const auto& job : appends) targets.push_back(job.shard);
-    auto written = co_await on_each(std::move(appends));
-    for (std::size_t i = 0; asked->acks == acks_all && i < targets.size(); ++i) {
-      if (written[i].empty()) continue;
-      auto run = [target = targets[i], all = std::move(written[i])] {
-        return flush_on_shard(*target, all);
-      };
-      flushes.push_back({targets[i], std::move(run)});
-    }
-  }
-  name_leaders(broker, request, *shard.catalog(), *message);
-  Response response;
-  if (!flushes.empty()) {
-    response.later = [header = request.header, message, flushes = std::move(flushes)] {
-      return answer_when_durable(header, message, flushes);
-    };
-  } else if (asked->acks == acks_none) {
-    response.none = true;
-    response.close = has_error(*message);
-  } else {
-    response = respond(request, *message);
-  }
-  co_return response;
+  std::vector<Request> only;
+  only.push_back(std::move(request));
+  std::vector<Response> responses = co_await produce_together(broker, shard, std::move(only));
+  co_return std::move(responses.front());
 }
 
 }  // namespace broker::api

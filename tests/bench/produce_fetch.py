@@ -9,7 +9,9 @@ Kafka in turns (A B B A ...), each on a topic of its own; the ratio is taken wit
 the median, the least and the greatest are told. One more trial of Calque a pair gives the A/A
 row: no claim smaller than its spread. CPU is user + system of the broker alone. The load (kload)
 checks in each trial that what was acknowledged is stored, and all sums and offsets when it reads.
---pin puts brokers on cpu 0 and the load on cpu 1. Nothing here passes or fails.
+--pin starts brokers on cpu 0, which is then all that they have, and the load on cpu 1. Deleted
+topics are removed at once and given time to go: memory that was never used before is slow on a
+virtual machine, and whoever gets more of it loses. Nothing here passes or fails.
 
 B1 small records, B2 large batches, B3 the same durable (each batch is synced by both sides; for
 acks=all Calque always syncs, Kafka only when told), B6 latency from producer to consumer,
@@ -30,6 +32,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from lib import calque, process, real_kafka
 
+DELETE_DELAY_MS = 200
 KLOAD = os.path.join(ROOT, "build", "tests", "bench", "kload")
 SMALL = ["--records", "125", "--record-bytes", "100"]       # 16 KiB a batch
 LARGE = ["--records", "1000", "--record-bytes", "1000"]     # 1 MB a batch
@@ -58,23 +61,24 @@ WORKLOADS = [
 class Bench:
     def __init__(self, options, folder):
         self.options = options
-        self.calque = calque.Calque(os.path.join(folder, "calque"))
+        self.calque = calque.Calque(os.path.join(folder, "calque"),
+                                    {"log.segment.delete.delay.ms": DELETE_DELAY_MS})
         self.kafka = real_kafka.Kafka(
             options.kafka, os.path.join(folder, "kafka"), heap="4g",
             machine=real_kafka.TUNED,
             settings={"num.network.threads": 2, "num.io.threads": 4,
                       "socket.send.buffer.bytes": -1, "socket.receive.buffer.bytes": -1,
-                      "log.preallocate": "true", "log.segment.delete.delay.ms": 1000})
+                      "log.preallocate": "true", "log.segment.delete.delay.ms": DELETE_DELAY_MS})
         self.topics = 0
+        self.cpus = os.sched_getaffinity(0)
 
     def start(self):
+        if self.options.pin:
+            os.sched_setaffinity(0, {0})  # children inherit it
         self.calque.start()
         self.kafka.start()
+        os.sched_setaffinity(0, self.cpus)
         self.pids = {"calque": self.calque.child.pid, "kafka": self.kafka.brokers[0].pid}
-        if self.options.pin:
-            for pid in self.pids.values():
-                subprocess.run(["taskset", "-acp", "0", str(pid)], check=True,
-                               stdout=subprocess.DEVNULL)
 
     def stop(self):
         self.calque.stop()
@@ -97,6 +101,7 @@ class Bench:
     def drop(self, side, topic):
         subprocess.run([calque.BINARY, "topic", "delete", topic, "--bootstrap-server",
                         self.bootstrap(side)], check=True, stdout=subprocess.DEVNULL)
+        time.sleep(1 + DELETE_DELAY_MS / 1000)
 
     def load(self, side, what, topic, partitions, more):
         host, port = self.bootstrap(side).split(":")
