@@ -124,12 +124,19 @@ base::Result<storage::AppendInfo> Partition::append_verbatim(base::Bytes batches
 
 boost::asio::awaitable<base::Result<void>> Partition::flush(base::Offset end) {
   const auto self = shared_from_this();  // outlives a deletion of the topic meanwhile
+  bool gathered = false;
   while (log_->durable_end() < end) {
     if (closed_) co_return BrokerErrc::not_here;
     if (const auto error = log_->offline()) co_return *error;
     if (log_->log_end() < end) co_return BrokerErrc::busy;  // truncated meanwhile
     if (sync_running_) {
       co_await synced_.wait();
+      continue;
+    }
+    if (!gathered) {
+      // Whoever is ready writes first, to be in this sync, and readers get what was written.
+      gathered = true;
+      co_await home_.others_first();
       continue;
     }
     std::unique_ptr<storage::SyncJob> job = log_->begin_sync();

@@ -1,5 +1,7 @@
 #include "broker/shard.h"
 
+#include <boost/asio/post.hpp>
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -105,6 +107,13 @@ void Shard::begin_stop() {
   stopping_ = true;
   for (const auto& one : sleepers_) one->wake();
   stop_signal_.notify_all();
+}
+
+// Each post gets behind all that is ready, the look at the sockets among it: the first round brings
+// what came, the second what follows from that.
+boost::asio::awaitable<void> Shard::others_first() {
+  for (int round = 0; round < 3; ++round)
+    co_await boost::asio::post(io_.get_executor(), boost::asio::use_awaitable);
 }
 
 }  // namespace broker

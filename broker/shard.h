@@ -79,6 +79,10 @@ class Shard {
   // Notified by begin_stop(): loops wait for it between their rounds.
   Signal& stop_signal() { return stop_signal_; }
 
+  // Returns when everything that is ready on this shard, also what sockets have received, had its
+  // turn.
+  boost::asio::awaitable<void> others_first();
+
   // Runs `f` (blocking) on a disk thread, beside others, and answers its result. The queue is
   // bounded by its users: one sync a partition, one checkpoint, one deletion at a time.
   template <class F>

@@ -73,20 +73,21 @@ class Cursor {
 [[gnu::always_inline]] inline bool take_short(const std::byte*& at, const std::byte* end,
                                               std::uint32_t& raw) {
   if (end - at < 3) return false;
-  const auto byte = [&at](int i) { return std::to_integer<std::uint32_t>(at[i]); };
-  raw = byte(0);
-  if (raw < 0x80) {
+  const auto first = std::to_integer<std::uint32_t>(at[0]);
+  const auto second = std::to_integer<std::uint32_t>(at[1]);
+  const auto third = std::to_integer<std::uint32_t>(at[2]);
+  if (first < 0x80) {
+    raw = first;
     at += 1;
-    return true;
-  }
-  raw = (raw & 0x7f) | byte(1) << 7;
-  if (byte(1) < 0x80) {
+  } else if (second < 0x80) {
+    raw = (first & 0x7f) | second << 7;
     at += 2;
-    return true;
+  } else {
+    raw = (first & 0x7f) | (second & 0x7f) << 7 | third << 14;
+    at += 3;
+    return third < 0x80;
   }
-  raw = (raw & 0x3fff) | byte(2) << 14;
-  at += 3;
-  return byte(2) < 0x80;
+  return true;
 }
 
 constexpr std::int32_t zigzag(std::uint32_t raw) {

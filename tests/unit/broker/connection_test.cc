@@ -1,10 +1,12 @@
 // What a connection does with peers that do not play by the rules.
 #include <atomic>
 #include <fstream>
+#include <map>
 #include <string>
 #include <thread>
 
 #include "broker/address_counts.h"
+#include "broker/bounds.h"
 #include "protocol/messages/metadata.gen.h"
 #include "protocol/messages/produce.gen.h"
 #include "tests/unit/broker/client.h"
@@ -169,9 +171,10 @@ TEST_CASE("several requests sent at once are answered one after the other") {
 
 namespace {
 
-base::Buffer produce_all(const std::string& topic, base::Bytes batch, std::int32_t correlation_id) {
+base::Buffer produce(const std::string& topic, base::Bytes batch, std::int32_t correlation_id,
+                     std::int16_t acks) {
   protocol::ProduceRequest request;
-  request.acks = -1;
+  request.acks = acks;
   request.timeout_ms = 10'000;
   auto& asked = request.topic_data.emplace_back();
   asked.name = topic;
@@ -180,7 +183,135 @@ base::Buffer produce_all(const std::string& topic, base::Bytes batch, std::int32
   return encode_request(9, request, correlation_id);
 }
 
+base::Buffer produce_all(const std::string& topic, base::Bytes batch, std::int32_t correlation_id) {
+  return produce(topic, batch, correlation_id, -1);
+}
+
+void add(base::Buffer& to, const base::Buffer& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
+
+// What a Produce request of one partition was answered.
+struct Produced {
+  std::int32_t correlation_id = -1;
+  std::int16_t error = -1;
+  std::int64_t base_offset = -1;
+  bool operator==(const Produced&) const = default;
+};
+
+Produced receive_produced(Client& client) {
+  const base::Buffer answer = client.receive();
+  protocol::ResponseHeader header;
+  base::Bytes body;
+  protocol::ProduceResponse response;
+  REQUIRE(protocol::decode(answer, protocol::ApiKey::produce, 9, header, body));
+  REQUIRE(decode(body, 9, response));
+  const auto& one = response.responses.at(0).partition_responses.at(0);
+  return {header.correlation_id, one.error_code, one.base_offset};
+}
+
 }  // namespace
+
+TEST_CASE("produce requests that come together are appended and answered in order") {
+  Directory directory;
+  Running broker(directory);
+  for (const char* topic : {"a", "b", "c"}) broker.create(topic);
+  const std::vector<std::string> topics = {"a", "b", "c", "none"};
+  Client client(broker.port());
+  const base::Buffer batch = batch_of({std::string(2'000, 'x')});
+  const base::Buffer broken = [&batch] {
+    base::Buffer copy = batch;
+    copy.back() ^= std::byte{1};
+    return copy;
+  }();
+  // More than are handled at once and than are read at once, answered or not, right or wrong.
+  constexpr std::int32_t requests = 400;
+  constexpr std::int16_t unknown_topic = 3, corrupt = 2;
+  base::Buffer all;
+  std::vector<Produced> expected;
+  std::map<std::string, std::int64_t> ends;
+  for (std::int32_t i = 0; i < requests; ++i) {
+    const std::string& topic = topics[static_cast<std::size_t>(i * 7 % 4)];
+    const bool good = i % 5 != 0 && topic != "none";
+    const bool silent = good && i % 11 == 0;
+    const std::int16_t acks = silent ? std::int16_t{0} : i % 3 == 0 ? std::int16_t{-1}
+                                                                    : std::int16_t{1};
+    add(all, produce(topic, i % 5 == 0 ? broken : batch, i, acks));
+    if (topic == "none")
+      expected.push_back({i, unknown_topic, -1});
+    else if (!good)
+      expected.push_back({i, corrupt, -1});
+    else if (!silent)
+      expected.push_back({i, 0, ends[topic]});
+    if (good) ++ends[topic];
+  }
+  std::thread sender([&] { client.socket().send(all); });
+  for (const Produced& one : expected) {
+    const Produced got = receive_produced(client);
+    CAPTURE(one.correlation_id);
+    CHECK(got == one);
+  }
+  sender.join();
+  CHECK(still_serves(broker.port()));
+}
+
+TEST_CASE("what came before a bad request is done and answered") {
+  Directory directory;
+  Running broker(directory);
+  broker.create("t");
+  const base::Buffer batch = batch_of({"a"});
+  base::Buffer cut = produce("t", batch, 3, 1);
+  cut.resize(30);
+  protocol::store_be<std::int32_t>(cut.data(), 26);
+  base::Buffer unserved = header(0, 2);
+  base::Buffer no_header = header(0, 9);
+  no_header.resize(7);
+  std::int64_t end = 0;
+  const auto closes_after = [&](const base::Buffer& bad) {
+    Client client(broker.port());
+    // Memory is kept for a connection that has sent a request, and then it is read ahead.
+    REQUIRE(client.socket().send(produce("t", batch, 0, 1)));
+    CHECK(receive_produced(client) == Produced{0, 0, end++});
+    base::Buffer all;
+    add(all, produce("t", batch, 1, 1));
+    add(all, produce("t", batch, 2, 1));
+    add(all, bad);
+    add(all, produce("t", batch, 4, 1));
+    REQUIRE(client.socket().send(all));
+    CHECK(receive_produced(client) == Produced{1, 0, end++});
+    CHECK(receive_produced(client) == Produced{2, 0, end++});
+    CHECK(client.socket().is_closed_by_peer());
+  };
+  closes_after(cut);
+  closes_after(framed(unserved));
+  closes_after(framed(no_header));
+  closes_after(with_size(-1, ""));
+  closes_after(with_size(0, ""));
+  closes_after(with_size(2'147'483'647, ""));
+  CHECK(still_serves(broker.port()));
+}
+
+TEST_CASE("the memory of a quiet connection is given back, and it goes on") {
+  Directory directory;
+  Running broker(directory);
+  broker.create("t");
+  const base::Buffer batch = batch_of({std::string(900'000, 'x')});
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 20; ++i) clients.push_back(std::make_unique<Client>(broker.port()));
+  for (const auto& one : clients) REQUIRE(one->socket().send(produce("t", batch, 0, 1)));
+  for (const auto& one : clients) CHECK(receive_produced(*one).error == 0);
+  const auto kept = [&broker] {
+    std::uint64_t free = 0;
+    for (std::size_t i = 0; i < broker->shard_count(); ++i)
+      free += broker->shard(i).kept_buffers().free_bytes();
+    return free;
+  };
+  const std::uint64_t before = kept();
+  std::this_thread::sleep_for(buffer_idle_max + 3 * sweep_interval);
+  CHECK(kept() >= before + 20 * batch.size());
+  for (const auto& one : clients) REQUIRE(one->socket().send(produce("t", batch, 1, 1)));
+  for (const auto& one : clients) CHECK(receive_produced(*one).error == 0);
+}
 
 TEST_CASE("produce requests of a connection share syncs, and answers keep their order") {
   constexpr int requests = 40, sync_ms = 50;
@@ -200,16 +331,7 @@ TEST_CASE("produce requests of a connection share syncs, and answers keep their 
     if (i == requests / 2) REQUIRE(client.socket().send(encode_request(9, metadata, 1'000)));
   }
   for (std::int32_t i = 0; i < requests; ++i) {
-    const base::Buffer answer = client.receive();
-    REQUIRE(protocol::load_be<std::int32_t>(answer.data()) == i);
-    protocol::ResponseHeader header;
-    base::Bytes body;
-    protocol::ProduceResponse response;
-    REQUIRE(protocol::decode(answer, protocol::ApiKey::produce, 9, header, body));
-    REQUIRE(decode(body, 9, response));
-    const auto& one = response.responses[0].partition_responses[0];
-    CHECK(one.error_code == 0);
-    CHECK(one.base_offset == i);
+    REQUIRE(receive_produced(client) == Produced{i, 0, i});
     if (i != requests / 2) continue;
     CHECK(protocol::load_be<std::int32_t>(client.receive().data()) == 1'000);
   }
