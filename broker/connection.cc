@@ -126,8 +126,8 @@ void Connection::close_when_idle() {
 void Connection::sweep(base::Clock::time_point now) {
   if (now >= deadline_ || now >= send_deadline_) {
     close();
-  } else if (state_ == State::waiting && input_.capacity() > 0 && input_.empty() &&
-             owed_.empty() && now - last_request_ > buffer_idle_max) {
+  } else if (state_ == State::waiting && input_.capacity() > 0 && input_.empty() && owed_.empty() &&
+             now - last_request_ > buffer_idle_max) {
     give_back_ = true;  // a read uses the buffer
     boost::system::error_code ignored;
     socket_.cancel(ignored);
@@ -236,8 +236,7 @@ std::optional<Request> Connection::next_request() {
 bool Connection::another_follows(std::int16_t api_key) {
   if (!input_.whole()) return false;
   const base::Bytes next = input_.front();
-  return next.size() >= sizeof api_key &&
-         protocol::load_be<std::int16_t>(next.data()) == api_key &&
+  return next.size() >= sizeof api_key && protocol::load_be<std::int16_t>(next.data()) == api_key &&
          is_allowed(static_cast<std::int32_t>(next.size()));
 }
 

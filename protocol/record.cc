@@ -180,8 +180,8 @@ base::Result<void> RecordReader::next_legacy(Record& out) {
   return {};
 }
 
-// Most records have no headers and small numbers: these quickly, since a broker looks at each record
-// that is produced. False: not such a one, and nothing was taken.
+// Most records have no headers and small numbers: these quickly, since a broker looks at each
+// record that is produced. False: not such a one, and nothing was taken.
 bool RecordReader::next_simple(Record& out) {
   const std::byte* at = rest_.data();
   const std::byte* const all = at + rest_.size();
@@ -224,8 +224,7 @@ base::Result<void> RecordReader::next_v2(Record& out) {
   out.value = in.nullable_bytes();
   std::int32_t header_count = in.varint();
   // Two bytes are the least that a header takes, so a false count costs no memory.
-  if (!in.ok() || header_count < 0 ||
-      static_cast<std::size_t>(header_count) > in.left() / 2) {
+  if (!in.ok() || header_count < 0 || static_cast<std::size_t>(header_count) > in.left() / 2) {
     return BatchErrc::corrupt_record;
   }
   headers_.clear();

@@ -234,8 +234,9 @@ TEST_CASE("produce requests that come together are appended and answered in orde
     const std::string& topic = topics[static_cast<std::size_t>(i * 7 % 4)];
     const bool good = i % 5 != 0 && topic != "none";
     const bool silent = good && i % 11 == 0;
-    const std::int16_t acks = silent ? std::int16_t{0} : i % 3 == 0 ? std::int16_t{-1}
-                                                                    : std::int16_t{1};
+    const std::int16_t acks = silent       ? std::int16_t{0}
+                              : i % 3 == 0 ? std::int16_t{-1}
+                                           : std::int16_t{1};
     add(all, produce(topic, i % 5 == 0 ? broken : batch, i, acks));
     if (topic == "none")
       expected.push_back({i, unknown_topic, -1});

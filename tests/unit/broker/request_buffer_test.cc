@@ -129,7 +129,8 @@ TEST_CASE("any stream in any pieces gives its requests", "[property]") {
       }
       const base::MutableBytes room = buffer.room(ahead);
       REQUIRE_FALSE(room.empty());
-      const std::size_t count = std::min({rest.size(), room.size(), std::size_t{1} + random.below(9'000)});
+      const std::size_t count =
+          std::min({rest.size(), room.size(), std::size_t{1} + random.below(9'000)});
       std::copy_n(rest.begin(), count, room.begin());
       buffer.add(count);
       rest = rest.subspan(count);

@@ -1,7 +1,9 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <limits>
 
+#include "protocol/base/random.h"
 #include "protocol/batch_builder.h"
 #include "protocol/big_endian.h"
 #include "protocol/crc32c.h"
@@ -60,6 +62,62 @@ TEST_CASE("records and the batch's count bear each other out") {
   CHECK(!read_region("", 0));
   CHECK(read_region("00", 0) == BatchErrc::bad_count);
   CHECK(read_region("", 1) == BatchErrc::bad_count);
+}
+
+TEST_CASE("records of every size are read as they were written") {
+  // Around the limits of varints of one, two, three and more bytes.
+  constexpr std::int64_t times[] = {
+      0, 1, -1, 63, 64, 8191, 8192, 1048575, 1048576, 134217727, 1073741824, 1LL << 40, -1048577};
+  constexpr int sizes[] = {-1, 0, 1, 2, 59, 63, 64, 100, 8100, 8191, 8192, 1048576};
+  constexpr std::int64_t base = 1'000'000'000'000;
+  struct Expected {
+    std::int64_t timestamp;
+    std::optional<base::Buffer> key, value;
+    int headers;
+  };
+  base::Random random(7);
+  const auto bytes_of = [&random](int size) -> std::optional<base::Buffer> {
+    if (size < 0) return std::nullopt;
+    return base::Buffer(static_cast<std::size_t>(size), static_cast<std::byte>(random.below(256)));
+  };
+  const auto view = [](const std::optional<base::Buffer>& bytes) -> std::optional<base::Bytes> {
+    if (!bytes) return std::nullopt;
+    return base::Bytes(*bytes);
+  };
+  for (int round = 0; round < 60; ++round) {
+    std::vector<Expected> expected;
+    BatchBuilder builder{BatchOptions{}};
+    for (int i = 0; i < (round % 10 == 0 ? 200 : 20); ++i) {
+      const bool large = random.chance(2);
+      const auto size = [&] { return sizes[random.below(large ? std::size(sizes) : 8)]; };
+      expected.push_back({base + times[random.below(std::size(times))], bytes_of(size()),
+                          bytes_of(size()), static_cast<int>(random.chance(20))});
+      if (i == 0) expected.back().timestamp = base;
+      const Expected& one = expected.back();
+      const std::vector<RecordHeader> headers(static_cast<std::size_t>(one.headers),
+                                              RecordHeader{"h", view(one.value)});
+      builder.add(one.timestamp, view(one.key), view(one.value), headers);
+    }
+    const base::Buffer batch = std::move(builder).build();
+    auto reader = RecordReader::open(batch);
+    REQUIRE(reader.has_value());
+    Record record;
+    std::size_t at = 0;
+    for (; reader->next(record); ++at) {
+      CAPTURE(round, at);
+      REQUIRE(at < expected.size());
+      const Expected& one = expected[at];
+      REQUIRE(record.offset == static_cast<base::Offset>(at));
+      REQUIRE(record.timestamp == one.timestamp);
+      REQUIRE(record.key.has_value() == one.key.has_value());
+      if (one.key) REQUIRE(std::ranges::equal(*record.key, *one.key));
+      REQUIRE(record.value.has_value() == one.value.has_value());
+      if (one.value) REQUIRE(std::ranges::equal(*record.value, *one.value));
+      REQUIRE(record.headers.size() == static_cast<std::size_t>(one.headers));
+    }
+    CHECK(!reader->error());
+    CHECK(at == expected.size());
+  }
 }
 
 TEST_CASE("damaged records are refused") {
