@@ -14,8 +14,8 @@ topics are removed at once and given time to go: memory that was never used befo
 virtual machine, and whoever gets more of it loses. Nothing here passes or fails.
 
 B1 small records, B2 large batches, B3 the same durable (each batch is synced by both sides; for
-acks=all Calque always syncs, Kafka only when told), B6 latency from producer to consumer,
-B7 reading it all from the page cache.
+acks=all Calque always syncs, Kafka only when told), B6 latency from producer to consumer with
+acks=all, B7 reading it all from the page cache.
 """
 import argparse
 import json
@@ -54,6 +54,8 @@ WORKLOADS = [
     ("B6 1,000 records of 1 KB a second", "latency",
      ["--record-bytes", "1000", "--rate", "1000"], 1, {}),
     ("B6 20 MB/s of 1 KB", "latency", ["--record-bytes", "1000", "--rate", "20000"], 1, {}),
+    ("B6 20 MB/s of 1 KB, each synced", "latency", ["--record-bytes", "1000", "--rate", "20000"], 1,
+     {"flush.messages": "1"}),
     ("B7 1 GB from the page cache", "fetch", [], 8, {}),
 ]
 
