@@ -44,7 +44,9 @@ constexpr std::size_t disk_threads = 2;
 // At the end of the broker, of each shard: its logs are closed by so many.
 constexpr std::size_t closing_threads = 16;
 
-// Smaller regions of files are copied into the answer: one system call less each.
+// An answer with regions of files is copied together and sent with one call up to this size.
+constexpr std::size_t assembled_bytes_max = 64 * 1024;
+// In larger ones, smaller regions are copied.
 constexpr std::uint32_t sendfile_bytes_min = 16 * 1024;
 
 // Requests in memory when queued.max.request.bytes is -1, in largest requests.

@@ -173,6 +173,9 @@ constexpr std::array table = {
             "Size at which a segment is closed."},
     Setting{"log.segment.delete.delay.ms", Type::int64, "60000", 0, long_max, true,
             "How long files stay on disk after their segment or topic was deleted."},
+    Setting{"max.connection.creation.rate", Type::int32, "2147483647", 1, int_max, true,
+            "New connections a second, over quota.window.num windows; those beyond it wait until "
+            "they are let in."},
     Setting{"max.connections", Type::int32, "2147483647", 0, int_max, true,
             "Connections at one time; those beyond it are closed at once."},
     Setting{"max.connections.per.ip", Type::int32, "2147483647", 0, int_max, true,

@@ -1,19 +1,14 @@
 #include "broker/connection.h"
 
 #include <fmt/format.h>
-#include <sys/sendfile.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <cerrno>
 #include <limits>
 
 #include "broker/bounds.h"
@@ -22,7 +17,6 @@
 #include "broker/fault_log.h"
 #include "broker/quotas.h"
 #include "broker/work_meter.h"
-#include "protocol/base/check.h"
 #include "protocol/base/log.h"
 #include "protocol/big_endian.h"
 
@@ -33,22 +27,6 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr auto no_throw = asio::as_tuple(asio::use_awaitable);
-
-iovec as_iovec(base::Bytes bytes) {
-  // sendmsg() does not write through it.
-  return {const_cast<std::byte*>(bytes.data()), bytes.size()};
-}
-
-std::uint64_t size_of(const Response& response) {
-  std::uint64_t total = response.bytes.size();
-  for (const storage::FileSlice& slice : response.slices) total += slice.size;
-  return total;
-}
-
-base::Clock::time_point transfer_deadline(std::uint64_t bytes) {
-  return base::Clock::now() + transfer_grace +
-         std::chrono::seconds(bytes / transfer_bytes_per_second_min);
-}
 
 }  // namespace
 
@@ -83,6 +61,11 @@ Connection::Connection(Broker& broker, Shard& shard, Socket socket, ConnectionIn
       info_(std::move(info)),
       faults_(faults) {
   enter(State::waiting);
+}
+
+base::Clock::time_point Connection::transfer_deadline(std::uint64_t bytes) {
+  return base::Clock::now() + transfer_grace +
+         std::chrono::seconds(bytes / transfer_bytes_per_second_min);
 }
 
 // Every state but `working` ends at a deadline; what a handler waits for has its own.
@@ -379,7 +362,7 @@ asio::awaitable<std::chrono::milliseconds> Connection::charge(Charges& charges,
         co_await quotas.charge(QuotaKind::produce, *charges.produce, static_cast<double>(size_));
   if (charges.fetch)
     throttle = co_await quotas.charge(QuotaKind::fetch, *charges.fetch,
-                                      static_cast<double>(size_of(response)));
+                                      static_cast<double>(response.size_bytes()));
   if (charges.request)
     throttle = std::max(throttle, co_await quotas.charge(QuotaKind::request, *charges.request,
                                                          static_cast<double>(charges.nanoseconds)));
@@ -391,97 +374,6 @@ asio::awaitable<void> Connection::mute(std::chrono::milliseconds time) {
   enter(State::muted);
   mute_timer_.expires_after(time);
   co_await mute_timer_.async_wait(no_throw);
-}
-
-asio::awaitable<bool> Connection::send(const Response& response) {
-  const std::uint64_t total = size_of(response);
-  if (total > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) co_return false;
-  send_deadline_ = transfer_deadline(total);
-  std::array<std::byte, 4> prefix{};
-  protocol::store_be<std::int32_t>(prefix.data(), static_cast<std::int32_t>(total));
-
-  const base::Bytes all = response.bytes;
-  base::Bytes before = prefix;
-  std::size_t sent = 0;
-  for (std::size_t i = 0; i < response.slices.size(); ++i) {
-    const std::size_t until = response.splices[i].offset;
-    if (!co_await send_bytes(before, all.subspan(sent, until - sent), true)) co_return false;
-    before = base::Bytes();
-    sent = until;
-    if (!co_await send_file(response.slices[i])) co_return false;
-  }
-  if (!co_await send_bytes(before, all.subspan(sent), false)) co_return false;
-  send_deadline_ = base::Clock::time_point::max();
-  co_return true;
-}
-
-// In as few pieces as it goes: each costs a system call, and wakes the peer.
-asio::awaitable<bool> Connection::send_all(const std::vector<Response>& responses) {
-  if (responses.size() == 1) {
-    const Response& only = responses.front();
-    co_return only.none || co_await send(only);
-  }
-  base::Buffer all;
-  for (const Response& one : responses) {
-    if (one.none) continue;
-    CHECK(one.slices.empty());
-    const std::size_t at = all.size();
-    all.resize(at + RequestBuffer::prefix_bytes);
-    protocol::store_be<std::int32_t>(all.data() + at, static_cast<std::int32_t>(one.bytes.size()));
-    all.insert(all.end(), one.bytes.begin(), one.bytes.end());
-  }
-  send_deadline_ = transfer_deadline(all.size());
-  if (!co_await send_bytes(all, base::Bytes(), false)) co_return false;
-  send_deadline_ = base::Clock::time_point::max();
-  co_return true;
-}
-
-asio::awaitable<bool> Connection::send_bytes(base::Bytes first, base::Bytes second, bool more) {
-  while (!first.empty() || !second.empty()) {
-    std::array<iovec, 2> parts = {as_iovec(first), as_iovec(second)};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = parts.size();
-    const int flags = MSG_NOSIGNAL | (more ? MSG_MORE : 0);
-    const ssize_t count = ::sendmsg(socket_.native_handle(), &message, flags);
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN) co_return false;
-      const auto [error] = co_await socket_.async_wait(Socket::wait_write, no_throw);
-      if (error) co_return false;
-      continue;
-    }
-    const auto of_first = std::min(first.size(), static_cast<std::size_t>(count));
-    first = first.subspan(of_first);
-    second = second.subspan(static_cast<std::size_t>(count) - of_first);
-  }
-  co_return true;
-}
-
-asio::awaitable<bool> Connection::send_file(const storage::FileSlice& slice) {
-  const int file = slice.file->descriptor();
-  if (file < 0 || slice.size < sendfile_bytes_min) {
-    base::Buffer copy(slice.size);
-    // The file may have been cut meanwhile; the size is announced already, so only closing is left.
-    if (slice.file->pread(copy, slice.position).has_error()) co_return false;
-    co_return co_await send_bytes(copy, base::Bytes(), true);
-  }
-  auto position = static_cast<off_t>(slice.position);
-  std::size_t left = slice.size;
-  while (left > 0) {
-    const ssize_t count = ::sendfile(socket_.native_handle(), file, &position, left);
-    if (count > 0) {
-      left -= static_cast<std::size_t>(count);
-    } else if (count == 0) {
-      co_return false;  // the file was cut meanwhile
-    } else if (errno == EAGAIN) {
-      const auto [error] = co_await socket_.async_wait(Socket::wait_write, no_throw);
-      if (error) co_return false;
-    } else if (errno != EINTR) {
-      co_return false;
-    }
-  }
-  co_return true;
 }
 
 }  // namespace broker

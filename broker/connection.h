@@ -47,6 +47,8 @@ class Connection {
   // What the request under way is charged to, if the client has quotas.
   struct Charges;
 
+  static base::Clock::time_point transfer_deadline(std::uint64_t bytes);
+
   boost::asio::awaitable<bool> receive();
   boost::asio::awaitable<bool> read_some();
   bool is_allowed(std::int32_t announced);
@@ -70,6 +72,7 @@ class Connection {
   boost::asio::awaitable<void> mute(std::chrono::milliseconds time);
   boost::asio::awaitable<bool> send(const Response& response);
   boost::asio::awaitable<bool> send_all(const std::vector<Response>& responses);
+  boost::asio::awaitable<bool> send_assembled(const Response& response, std::size_t total);
   boost::asio::awaitable<bool> send_bytes(base::Bytes first, base::Bytes second, bool more);
   boost::asio::awaitable<bool> send_file(const storage::FileSlice& slice);
   void enter(State state, std::uint64_t bytes = 0);

@@ -65,6 +65,12 @@ struct Response {
   std::optional<std::size_t> throttle_time_at = {};
   bool none = false;   // nothing is sent (Produce with acks=0)
   bool close = false;  // the connection ends, after the bytes (if any) were sent
+
+  std::uint64_t size_bytes() const {
+    std::uint64_t total = bytes.size();
+    for (const storage::FileSlice& slice : slices) total += slice.size;
+    return total;
+  }
 };
 
 using Handler = Task<Response> (*)(Broker&, Shard&, Request);

@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -121,6 +122,7 @@ asio::awaitable<void> Server::accept_loop(Listener* listener) {
       co_await pause.async_wait(no_exceptions);
       continue;
     }
+    co_await await_turn();
     const tcp::endpoint peer = socket.remote_endpoint(error);
     if (error || !admit(*listener, peer)) continue;  // the socket closes
     next_shard_ = (next_shard_ + 1) % broker_.shard_count();
@@ -132,6 +134,23 @@ asio::awaitable<void> Server::accept_loop(Listener* listener) {
                      count_.fetch_sub(1, std::memory_order_relaxed);
                    });
   }
+}
+
+// Those that come meanwhile wait in the listener's backlog. A stop ends the wait.
+asio::awaitable<void> Server::await_turn() {
+  Shard& shard = broker_.shard(0);
+  const SnapshotPtr catalog = broker_.catalog().snapshot();
+  const std::int64_t rate = catalog->config().integer("max.connection.creation.rate");
+  if (rate == std::numeric_limits<std::int32_t>::max()) co_return;
+  const std::chrono::duration<double> size(broker_.config().integer("quota.window.size.seconds"));
+  const auto windows = std::max<std::int64_t>(1, broker_.config().integer("quota.window.num") - 1);
+  const auto now = base::Clock::now();
+  creations_.settle(static_cast<double>(rate), size * windows, now);
+  creations_.take(1);
+  // Nobody waits longer than a window, as in Kafka, however far the rate was exceeded.
+  const auto wait = std::min(creations_.debt(), size);
+  const auto until = now + std::chrono::duration_cast<base::Clock::duration>(wait);
+  while (!shard.stopping() && base::Clock::now() < until) co_await shard.stop_signal().wait(until);
 }
 
 // The limits may have been changed meanwhile; the acceptors run on shard 0.

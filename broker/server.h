@@ -13,6 +13,7 @@
 #include "broker/address_counts.h"
 #include "broker/connection.h"
 #include "broker/fault_log.h"
+#include "broker/quotas.h"
 
 namespace broker {
 
@@ -48,6 +49,8 @@ class Server {
   std::optional<std::string> bind(const std::string& name, const std::string& host,
                                   std::uint16_t port);
   boost::asio::awaitable<void> accept_loop(Listener* listener);
+  // Waits while new connections come faster than max.connection.creation.rate.
+  boost::asio::awaitable<void> await_turn();
   // Whether a new connection is within the limits; it is counted with its address then.
   bool admit(const Listener& listener, const boost::asio::ip::tcp::endpoint& peer);
   boost::asio::awaitable<void> run_connection(Shard* shard, Connection::Socket socket,
@@ -62,6 +65,7 @@ class Server {
   std::vector<std::unique_ptr<OfShard>> of_shards_;
   std::atomic<std::size_t> count_{0};
   AddressCounts addresses_;
+  QuotaBucket creations_;              // shard 0
   std::atomic<std::size_t> loops_{0};  // accept and sweep loops that still run
   std::size_t next_shard_ = 0;         // shard 0
 };

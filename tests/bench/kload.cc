@@ -8,7 +8,7 @@
 //
 // produce: closed loop, each producer with --in-flight requests of one batch of --records.
 // fetch:   reads all partitions from 0 to their end, checks sums and offsets.
-// latency: --rate records a second, acks=all; time from the intended sending to the consumer.
+// latency: --rate records a second; time from the intended sending to the consumer.
 // groups:  so many members join, send heartbeats and commit for a while; one more comes and goes.
 #include <cstdio>
 #include <cstdlib>

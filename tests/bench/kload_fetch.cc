@@ -68,16 +68,16 @@ std::int64_t now_ns() {
       .count();
 }
 
-base::Buffer timed_frame(const Target& target, int records, int record_bytes,
+base::Buffer timed_frame(const Target& target, const Options& options, int records,
                          std::int64_t intended_ns) {
   protocol::BatchBuilder builder({});
-  base::Buffer value(static_cast<std::size_t>(record_bytes));
+  base::Buffer value(static_cast<std::size_t>(options.record_bytes));
   std::memcpy(value.data(), &intended_ns, sizeof intended_ns);
   for (int i = 0; i < records; ++i)
     builder.add(1'700'000'000'000, std::nullopt, base::Bytes(value));
   const base::Buffer batch = std::move(builder).build();
   protocol::ProduceRequest request;
-  request.acks = -1;
+  request.acks = static_cast<std::int16_t>(options.acks);
   request.timeout_ms = 30'000;
   auto& topic = request.topic_data.emplace_back();
   topic.name = target.topic;
@@ -89,29 +89,22 @@ base::Buffer timed_frame(const Target& target, int records, int record_bytes,
 
 // Sends what is due each millisecond, whether or not earlier requests were answered.
 std::int64_t open_loop(const Target& target, const Options& options) {
-  Link link(target);
-  std::atomic<std::int64_t> sent = 0;
-  std::atomic<bool> done = false;
-  std::thread answers([&] {
-    for (std::int64_t got = 0; !done || got < sent; ++got) {
-      while (got >= sent && !done) std::this_thread::yield();
-      if (got < sent) (void)link.receive();
-    }
-  });
   prctl(PR_SET_TIMERSLACK, 1);  // else the kernel adds 50 us of its own to each wait
   const int ticks_a_second = std::min(options.rate, 1000);
   const int records = std::max(1, options.rate / ticks_a_second);
+  Link link(target);
   const auto began = Clock::now();
   const auto ticks = static_cast<std::int64_t>(options.seconds * ticks_a_second);
+  std::thread answers([&link, ticks] {
+    for (std::int64_t i = 0; i < ticks; ++i) (void)link.receive();
+  });
   for (std::int64_t i = 0; i < ticks; ++i) {
     const auto due = began + std::chrono::nanoseconds(1'000'000'000 / ticks_a_second * i);
     std::this_thread::sleep_until(due);
     link.send(timed_frame(
-        target, records, options.record_bytes,
+        target, options, records,
         std::chrono::duration_cast<std::chrono::nanoseconds>(due.time_since_epoch()).count()));
-    ++sent;
   }
-  done = true;
   answers.join();
   return ticks * records;
 }

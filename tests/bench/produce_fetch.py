@@ -36,6 +36,7 @@ DELETE_DELAY_MS = 200
 KLOAD = os.path.join(ROOT, "build", "tests", "bench", "kload")
 SMALL = ["--records", "125", "--record-bytes", "100"]       # 16 KiB a batch
 LARGE = ["--records", "1000", "--record-bytes", "1000"]     # 1 MB a batch
+PACED = ["--record-bytes", "1000", "--rate", "20000"]
 # Name, what kload does, options, partitions, settings of the topic.
 WORKLOADS = [
     ("B1 100 B in 16 KiB, 1 producer, acks=1", "produce", [*SMALL, "--acks", "1"], 1, {}),
@@ -52,9 +53,10 @@ WORKLOADS = [
      ["--records", "4", "--record-bytes", "1000", "--producers", "64", "--in-flight", "1",
       "--acks", "-1"], 1, {"flush.messages": "1"}),
     ("B6 1,000 records of 1 KB a second", "latency",
-     ["--record-bytes", "1000", "--rate", "1000"], 1, {}),
-    ("B6 20 MB/s of 1 KB", "latency", ["--record-bytes", "1000", "--rate", "20000"], 1, {}),
-    ("B6 20 MB/s of 1 KB, each synced", "latency", ["--record-bytes", "1000", "--rate", "20000"], 1,
+     ["--record-bytes", "1000", "--rate", "1000", "--acks", "-1"], 1, {}),
+    ("B6 20 MB/s of 1 KB", "latency", [*PACED, "--acks", "-1"], 1, {}),
+    ("B6 20 MB/s of 1 KB, acks=1: none syncs", "latency", [*PACED, "--acks", "1"], 1, {}),
+    ("B6 20 MB/s of 1 KB, each synced", "latency", [*PACED, "--acks", "-1"], 1,
      {"flush.messages": "1"}),
     ("B7 1 GB from the page cache", "fetch", [], 8, {}),
 ]

@@ -385,6 +385,37 @@ TEST_CASE("connections beyond max.connections are closed, idle ones after their 
   FAIL("no connection was let in again");
 }
 
+TEST_CASE("connections beyond max.connection.creation.rate wait, and all are let in") {
+  Directory directory;
+  // What a window of one second allows comes at once, the rest at the rate.
+  Running broker(directory, {"max.connection.creation.rate=10", "quota.window.num=2"});
+  const auto began = base::Clock::now();
+  std::vector<std::unique_ptr<Client>> clients;
+  protocol::MetadataRequest asked;
+  asked.topics.reset();
+  const base::Buffer request = encode_request(1, asked);
+  for (int i = 0; i < 25; ++i) {
+    clients.push_back(std::make_unique<Client>(broker.port()));
+    REQUIRE(clients.back()->socket().send(request));
+  }
+  for (int i = 0; i < 10; ++i)
+    REQUIRE_FALSE(clients[static_cast<std::size_t>(i)]->receive().empty());
+  for (std::size_t i = 10; i < clients.size(); ++i) REQUIRE_FALSE(clients[i]->receive().empty());
+  CHECK(base::Clock::now() - began > std::chrono::milliseconds(1'300));
+}
+
+TEST_CASE("a stop does not wait for connections that wait for their turn") {
+  Directory directory;
+  auto broker = std::make_unique<Running>(
+      directory, std::vector<std::string>{"max.connection.creation.rate=1", "quota.window.num=2",
+                                          "quota.window.size.seconds=30"});
+  std::vector<std::unique_ptr<Socket>> sockets;
+  for (int i = 0; i < 40; ++i) sockets.push_back(std::make_unique<Socket>(broker->port()));
+  const auto began = base::Clock::now();
+  broker.reset();
+  CHECK(base::Clock::now() - began < std::chrono::seconds(4));
+}
+
 TEST_CASE("an address has max.connections.per.ip connections, others have theirs") {
   Directory directory;
   Running broker(directory, {"max.connections.per.ip=3"});
