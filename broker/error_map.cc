@@ -44,9 +44,8 @@ ErrorCode from_broker(BrokerErrc error) {
       return ErrorCode::unknown_leader_epoch;
     case BrokerErrc::negative_limit:  // as Kafka does
       return ErrorCode::unknown_server_error;
-    // The Java producer takes this one as fatal; most others only fail the batch.
-    case BrokerErrc::no_transactions:
-      return ErrorCode::unsupported_version;
+    case BrokerErrc::transaction_unknown:
+      return ErrorCode::invalid_txn_state;
   }
   return ErrorCode::unknown_server_error;
 }

@@ -184,6 +184,11 @@ Offset SegmentedLog::last_stable_offset(Offset high_watermark) const {
   return producers_.last_stable_offset(high_watermark);
 }
 
+bool SegmentedLog::in_transaction(base::ProducerId id, base::ProducerEpoch epoch) const {
+  const ProducerState::Producer* producer = producers_.find(id);
+  return producer != nullptr && producer->transaction_first_offset && producer->epoch == epoch;
+}
+
 std::vector<OpenTransaction> SegmentedLog::open_transactions() const {
   std::vector<OpenTransaction> all;
   for (const auto& [id, producer] : producers_.open_transactions())

@@ -80,6 +80,7 @@ class SegmentedLog final : public Log {
   base::Result<std::optional<TimestampOffset>> max_timestamp() const override;
   Offset last_stable_offset(Offset high_watermark) const override;
   std::vector<OpenTransaction> open_transactions() const override;
+  bool in_transaction(base::ProducerId id, base::ProducerEpoch epoch) const override;
   std::vector<ActiveProducer> active_producers() const override;
   base::Result<std::vector<AbortedTransaction>> aborted_transactions(Offset from,
                                                                      Offset to) const override;

@@ -12,6 +12,9 @@ Task<Response> api_versions(Broker&, Shard&, Request);
 Task<Response> init_producer_id(Broker&, Shard&, Request);
 Task<Response> offset_for_leader_epoch(Broker&, Shard&, Request);
 
+Task<Response> add_partitions_to_txn(Broker&, Shard&, Request);
+Task<Response> end_txn(Broker&, Shard&, Request);
+
 Task<Response> create_topics(Broker&, Shard&, Request);
 Task<Response> delete_topics(Broker&, Shard&, Request);
 Task<Response> create_partitions(Broker&, Shard&, Request);

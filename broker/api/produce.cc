@@ -3,13 +3,13 @@
 //   when the log has it; acks -1: when it is on disk. v5 log start offset; v8 record errors and
 //   messages; v9 flexible; v10 the current leader beside NOT_LEADER_OR_FOLLOWER; v13 topic ids.
 //   A partition that is named twice counts once, as it is named last.
-//   Mirrored topics refuse with POLICY_VIOLATION and name the mirror; transactional batches are
-//   refused, there is no transaction coordinator.
+//   Mirrored topics refuse with POLICY_VIOLATION and name the mirror.
 #include <map>
 #include <unordered_map>
 
 #include "broker/api/handlers.h"
 #include "broker/api/locate.h"
+#include "broker/api/produce_transaction.h"
 #include "protocol/base/clock.h"
 #include "protocol/messages/produce.gen.h"
 #include "protocol/produce_check.h"
@@ -31,12 +31,7 @@ constexpr std::int16_t zstd_since = 7;
 constexpr std::int16_t produce_leader_since = 10;
 constexpr std::int16_t produce_ids_since = 13;
 
-// One partition's batch on its way; all of one shard travel together.
-struct Item {
-  base::TopicPartition id;
-  base::MutableBytes batch;
-  PartitionAnswer* answer;
-};
+using Item = ProduceItem;
 
 void refuse(PartitionAnswer& answer, ErrorCode error, std::string message = {}) {
   answer.error_code = number(error);
@@ -100,7 +95,13 @@ Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items
       refuse(*item.answer, error_of_missing(shard, item.id));
       continue;
     }
-    ProduceAnswer produced = partition->produce(item.batch, now_ms);
+    if (item.refused != ErrorCode::none) {
+      if (item.ticket) partition->give_back(*item.ticket);
+      refuse(*item.answer, item.refused);
+      continue;
+    }
+    ProduceAnswer produced = partition->produce(item.batch, now_ms, item.ticket);
+    if (item.ticket) partition->give_back(*item.ticket);
     const base::Offset end = produced.info.last_offset + 1;
     fill(*item.answer, std::move(produced));
     if (item.answer->error_code == 0) written.push_back({item.id, end, item.answer});
@@ -179,8 +180,7 @@ void refuse_all(const std::vector<Wanted>& wanted, ProduceResponse& message, Err
 
 // What spoils the request as a whole: the answer is complete then.
 bool refused_as_a_whole(const std::vector<Wanted>& wanted, const ProduceRequest& asked,
-                        ProduceResponse& message) {
-  bool transactional = false;
+                        ProduceResponse& message, bool& transactional) {
   for (const Wanted& one : wanted) {
     const protocol::ProduceShape shape = protocol::look_at_produce(one.records, true);
     if (shape.not_a_batch) {
@@ -227,7 +227,7 @@ std::vector<std::vector<Item>> plan(Broker& broker, const Request& request,
       // The decoder hands out constant views; these bytes are the request's own (handler.h).
       const base::MutableBytes batch = {const_cast<std::byte*>(one.records.data()),
                                         shape.size_bytes};
-      by_shard[broker.shard_index_of(id)].push_back({id, batch, &answer});
+      by_shard[broker.shard_index_of(id)].push_back({id, one.topic->name, batch, &answer});
     }
   }
   return by_shard;
@@ -281,8 +281,11 @@ Task<Response> produce(Broker& broker, Shard& shard, Request request) {
   const bool by_id = request.version() >= produce_ids_since;
   const std::vector<Wanted> wanted = sort_out(*asked, by_id, *shard.catalog(), *message);
   std::vector<Job<bool>> flushes;
-  if (!refused_as_a_whole(wanted, *asked, *message)) {
+  bool transactional = false;
+  if (!refused_as_a_whole(wanted, *asked, *message, transactional)) {
     auto by_shard = plan(broker, request, *asked, wanted, *message);
+    if (transactional)
+      co_await admit_transaction(broker, *asked->transactional_id, request.version(), by_shard);
     std::vector<Job<std::vector<Written>>> appends;
     for (std::size_t i = 0; i < by_shard.size(); ++i) {
       if (by_shard[i].empty()) continue;
