@@ -136,8 +136,8 @@ struct Description {
 };
 
 struct Filter {
-  std::vector<State> states;
-  std::vector<base::ProducerId> producer_ids;
+  std::vector<State> states = {};
+  std::vector<base::ProducerId> producer_ids = {};
   std::int64_t duration_ms = -1;
 };
 
