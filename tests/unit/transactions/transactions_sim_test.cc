@@ -73,6 +73,13 @@ struct SimClient {
   std::optional<Pending> pending;
 };
 
+// A write whose client gave up on the answer and aborted: it may come to the log long after.
+struct Stray {
+  Producer producer;
+  Txn txn = 0;
+  SimClient::Pending pending;
+};
+
 class World {
  public:
   explicit World(std::uint64_t seed) : random_(seed) {
@@ -144,6 +151,7 @@ class World {
         break;
       case 11:
         if (random_.chance(15)) c_.restart();
+        if (random_.chance(30)) arrive();
         break;
     }
     if (!one.producer) init(one);
@@ -210,7 +218,13 @@ class World {
   }
 
   void end(SimClient& one) {
-    if (!one.producer || !one.txn || one.pending) return;
+    if (!one.producer || !one.txn) return;
+    if (one.pending) {
+      if (one.ending || random_.chance(80)) return;
+      strays_.push_back({*one.producer, *one.txn, *one.pending});
+      one.pending.reset();
+      one.ending = false;
+    }
     if (!one.ending) one.ending = random_.chance(60);
     EndTransaction asked{one.id, *one.producer, *one.ending, one.version, fresh_id_++};
     const auto answer = survive(c_.state().end(asked, c_.now()));
@@ -219,6 +233,16 @@ class World {
     if (answer->error != ErrorCode::none) return begin_anew(one, std::nullopt);
     acknowledged_[*one.txn] = *one.ending;
     begin_anew(one, one.version == classic_version ? one.producer : answer->producer);
+  }
+
+  void arrive() {
+    if (strays_.empty()) return;
+    const Stray stray = strays_.back();
+    strays_.pop_back();
+    SimPartition& partition = partitions_[static_cast<std::size_t>(stray.pending.partition)];
+    // In a later transaction the sequence numbers tell that it does not belong there.
+    if (partition.in_transaction(stray.producer)) return;
+    partition.write(stray.producer, stray.txn, stray.pending.ticket);
   }
 
   // One marker, or the completion of a transaction that has them all.
@@ -247,6 +271,7 @@ class World {
 
   void settle() {
     // Nobody does anything any more: what is open runs too long, what ends is ended.
+    while (!strays_.empty()) arrive();
     for (int turn = 0; turn < 3; ++turn) {
       c_.pass(20'000);
       for (int i = 0; i < 2'000 && !c_.owed().empty(); ++i) mark();
@@ -264,6 +289,7 @@ class World {
   Coordinator c_;
   std::vector<SimPartition> partitions_;
   std::vector<SimClient> clients_;
+  std::vector<Stray> strays_;
   std::map<Txn, std::set<bool>> outcomes_;
   std::map<Txn, bool> acknowledged_;
   Txn last_txn_ = 0;
