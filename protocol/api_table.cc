@@ -43,6 +43,7 @@ constexpr std::array apis = {
     row<OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse>("OffsetForLeaderEpoch"),
     row<AddPartitionsToTxnRequest, AddPartitionsToTxnResponse>("AddPartitionsToTxn"),
     row<EndTxnRequest, EndTxnResponse>("EndTxn"),
+    row<TxnOffsetCommitRequest, TxnOffsetCommitResponse>("TxnOffsetCommit"),
     row<DescribeConfigsRequest, DescribeConfigsResponse>("DescribeConfigs"),
     row<AlterConfigsRequest, AlterConfigsResponse>("AlterConfigs"),
     row<AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse>("AlterReplicaLogDirs"),

@@ -31,6 +31,7 @@ enum class ApiKey : std::int16_t {
   offset_for_leader_epoch = 23,
   add_partitions_to_txn = 24,
   end_txn = 26,
+  txn_offset_commit = 28,
   describe_configs = 32,
   alter_configs = 33,
   alter_replica_log_dirs = 34,
