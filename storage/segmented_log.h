@@ -81,6 +81,7 @@ class SegmentedLog final : public Log {
   Offset last_stable_offset(Offset high_watermark) const override;
   std::vector<OpenTransaction> open_transactions() const override;
   std::vector<ActiveProducer> active_producers() const override;
+  std::optional<ActiveProducer> active_producer(base::ProducerId id) const override;
   base::Result<std::vector<AbortedTransaction>> aborted_transactions(Offset from,
                                                                      Offset to) const override;
   std::unique_ptr<SyncJob> begin_sync() override;
