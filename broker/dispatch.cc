@@ -32,6 +32,7 @@ constexpr std::array served = {
     Served{ApiKey::delete_records, api::delete_records},
     Served{ApiKey::init_producer_id, api::init_producer_id},
     Served{ApiKey::offset_for_leader_epoch, api::offset_for_leader_epoch},
+    Served{ApiKey::txn_offset_commit, api::txn_offset_commit},
     Served{ApiKey::describe_configs, api::describe_configs},
     Served{ApiKey::alter_configs, api::alter_configs},
     Served{ApiKey::alter_replica_log_dirs, api::alter_replica_log_dirs},
