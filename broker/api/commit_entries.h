@@ -21,6 +21,7 @@ std::vector<std::int16_t*> sort_out_commit(const Snapshot& catalog, bool by_id,
   answers.reserve(topics.size());
   for (const Topic& from : topics) {
     const TopicPtr topic = by_id ? catalog.find(from.topic_id) : catalog.find(from.name);
+    if (topic && from.partitions.empty()) continue;  // Kafka says nothing of it
     TopicAnswer& to = answers.emplace_back();
     to.name = from.name;
     to.topic_id = from.topic_id;

@@ -409,6 +409,8 @@ def commit_versions(b):
             b, group, version, named, [(0, 10), (1, 11, None), (2, 12, ""), (3, 1), (-1, 1),
                                        (0, 13, "x" * 101), (0, 14, "x" * 100)]))
         ask(b, "OffsetCommit", version, commit_body(b, group, version, unknown, [(0, 1)]))
+        for nothing in (named, unknown):
+            ask(b, "OffsetCommit", version, commit_body(b, group, version, nothing, []))
         ask(b, "OffsetCommit", version, {"groupId": group, "topics": []})
         ask(b, "OffsetCommit", version, commit_body(b, "", version, named, [(0, 10)]))
         for generation, member in ((5, "m"), (5, ""), (-1, "m"), (0, "")):
@@ -444,6 +446,45 @@ def commit_as_member(b):
                                           generationIdOrMemberEpoch=2))
     ask(b, "OffsetFetch", 7, fetch_body(7, "g-member", None))
     m.leave()
+
+
+def transactional_body(group, version, topic, partitions, **more):
+    body = commit_body(None, group, 5, topic, partitions, transactionalId="t-none",
+                       producerId=99, producerEpoch=1, **more)
+    for entry in body["topics"]:
+        if version >= 6:
+            entry["topicId"] = entry.pop("name")
+        for partition in entry["partitions"]:
+            if version >= 2:
+                partition["committedLeaderEpoch"] = 3
+    return body
+
+
+def transactional_versions(b):
+    """What is refused before the transaction is looked for."""
+    coordinate(b)
+    topic = b.topic("g-txn", 3)
+    for version in range(0, 7):
+        named = topic if version >= 6 else "g-txn"
+        unknown = "7" * 32 if version >= 6 else "g-no-such"
+        for group in ("g-txn", ""):
+            for partitions in ([(3, 1), (-1, 1), (4, 1, None)], [(0, 1, "x" * 101), (7, 1)], []):
+                if group and (0, 1, "x" * 101) in partitions:
+                    continue  # is in no transaction
+                ask(b, "TxnOffsetCommit", version,
+                    transactional_body(group, version, named, partitions))
+            ask(b, "TxnOffsetCommit", version,
+                transactional_body(group, version, unknown, [(0, 1), (1, 1)]))
+            ask(b, "TxnOffsetCommit", version, transactional_body(group, version, unknown, []))
+            body = transactional_body(group, version, named, [(0, 1)])
+            if group:
+                body["topics"] = []
+            ask(b, "TxnOffsetCommit", version, body)
+        if version >= 3:
+            ask(b, "TxnOffsetCommit", version, transactional_body(
+                "", version, named, [(0, 1)], memberId="m", generationIdOrMemberEpoch=4,
+                groupInstanceId="i"))
+        ask(b, "OffsetFetch", 7, fetch_body(7, "g-txn", None, requireStable=True))
 
 
 def fetch_versions(b):
@@ -591,6 +632,7 @@ CASES = [
     Case("LeaveGroup, every version", leave_versions),
     Case("OffsetCommit, every version, from outside of a group", commit_versions),
     Case("OffsetCommit of a member", commit_as_member),
+    Case("TxnOffsetCommit, every version, refused", transactional_versions),
     Case("OffsetFetch, every version", fetch_versions),
     Case("offsets of a topic that is deleted", deleted_topic),
     Case("DescribeGroups, every version", describe),
