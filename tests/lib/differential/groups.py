@@ -448,45 +448,6 @@ def commit_as_member(b):
     m.leave()
 
 
-def transactional_body(group, version, topic, partitions, **more):
-    body = commit_body(None, group, 5, topic, partitions, transactionalId="t-none",
-                       producerId=99, producerEpoch=1, **more)
-    for entry in body["topics"]:
-        if version >= 6:
-            entry["topicId"] = entry.pop("name")
-        for partition in entry["partitions"]:
-            if version >= 2:
-                partition["committedLeaderEpoch"] = 3
-    return body
-
-
-def transactional_versions(b):
-    """What is refused before the transaction is looked for."""
-    coordinate(b)
-    topic = b.topic("g-txn", 3)
-    for version in range(0, 7):
-        named = topic if version >= 6 else "g-txn"
-        unknown = "7" * 32 if version >= 6 else "g-no-such"
-        for group in ("g-txn", ""):
-            for partitions in ([(3, 1), (-1, 1), (4, 1, None)], [(0, 1, "x" * 101), (7, 1)], []):
-                if group and (0, 1, "x" * 101) in partitions:
-                    continue  # is in no transaction
-                ask(b, "TxnOffsetCommit", version,
-                    transactional_body(group, version, named, partitions))
-            ask(b, "TxnOffsetCommit", version,
-                transactional_body(group, version, unknown, [(0, 1), (1, 1)]))
-            ask(b, "TxnOffsetCommit", version, transactional_body(group, version, unknown, []))
-            body = transactional_body(group, version, named, [(0, 1)])
-            if group:
-                body["topics"] = []
-            ask(b, "TxnOffsetCommit", version, body)
-        if version >= 3:
-            ask(b, "TxnOffsetCommit", version, transactional_body(
-                "", version, named, [(0, 1)], memberId="m", generationIdOrMemberEpoch=4,
-                groupInstanceId="i"))
-        ask(b, "OffsetFetch", 7, fetch_body(7, "g-txn", None, requireStable=True))
-
-
 def fetch_versions(b):
     coordinate(b)
     topic, other = b.topic("g-fetch", 3), b.topic("g-fetch-other", 1)
@@ -632,7 +593,6 @@ CASES = [
     Case("LeaveGroup, every version", leave_versions),
     Case("OffsetCommit, every version, from outside of a group", commit_versions),
     Case("OffsetCommit of a member", commit_as_member),
-    Case("TxnOffsetCommit, every version, refused", transactional_versions),
     Case("OffsetFetch, every version", fetch_versions),
     Case("offsets of a topic that is deleted", deleted_topic),
     Case("DescribeGroups, every version", describe),
