@@ -34,6 +34,7 @@ constexpr std::array served = {
     Served{ApiKey::offset_for_leader_epoch, api::offset_for_leader_epoch},
     Served{ApiKey::add_partitions_to_txn, api::add_partitions_to_txn},
     Served{ApiKey::end_txn, api::end_txn},
+    Served{ApiKey::txn_offset_commit, api::txn_offset_commit},
     Served{ApiKey::describe_configs, api::describe_configs},
     Served{ApiKey::alter_configs, api::alter_configs},
     Served{ApiKey::alter_replica_log_dirs, api::alter_replica_log_dirs},

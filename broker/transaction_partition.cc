@@ -80,10 +80,12 @@ boost::asio::awaitable<void> TransactionPartition::load() {
   const auto begun = base::Clock::now();
   auto state = std::make_unique<transactions::TransactionShard>(settings_);
   std::size_t skipped = 0;
-  auto apply = [&state, &skipped](base::Bytes key, std::optional<base::Bytes> value) {
+  LogContent content;
+  content.record = [&state, &skipped](base::Bytes key, std::optional<base::Bytes> value,
+                                      const groups::Place&) {
     if (!state->apply(key, value)) ++skipped;
   };
-  const auto replayed = co_await log_.replay(std::move(apply));
+  const auto replayed = co_await log_.replay(std::move(content));
   loading_ = false;
   const std::int32_t index = log_.partition().index();
   if (replayed.has_error()) {
@@ -115,7 +117,7 @@ void TransactionPartition::end() {
 
 base::Result<void> TransactionPartition::write(const transactions::Decision& decision) {
   if (decision.records.empty()) return {};
-  TRY_VOID(log_.append(decision.records, base::wall_clock_ms()));
+  TRY_VOID(log_.append(decision.records, std::nullopt, base::wall_clock_ms()));
   for (const transactions::Record& one : decision.records) {
     std::optional<base::Bytes> value;
     if (one.value) value = base::Bytes(*one.value);

@@ -45,6 +45,7 @@ constexpr std::array apis = {
     row<AddOffsetsToTxnRequest, AddOffsetsToTxnResponse>("AddOffsetsToTxn"),
     row<EndTxnRequest, EndTxnResponse>("EndTxn"),
     row<WriteTxnMarkersRequest, WriteTxnMarkersResponse>("WriteTxnMarkers"),
+    row<TxnOffsetCommitRequest, TxnOffsetCommitResponse>("TxnOffsetCommit"),
     row<DescribeConfigsRequest, DescribeConfigsResponse>("DescribeConfigs"),
     row<AlterConfigsRequest, AlterConfigsResponse>("AlterConfigs"),
     row<AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse>("AlterReplicaLogDirs"),

@@ -33,6 +33,7 @@ enum class ApiKey : std::int16_t {
   add_offsets_to_txn = 25,
   end_txn = 26,
   write_txn_markers = 27,
+  txn_offset_commit = 28,
   describe_configs = 32,
   alter_configs = 33,
   alter_replica_log_dirs = 34,

@@ -82,6 +82,7 @@ class SegmentedLog final : public Log {
   std::vector<OpenTransaction> open_transactions() const override;
   bool in_transaction(base::ProducerId id, base::ProducerEpoch epoch) const override;
   std::vector<ActiveProducer> active_producers() const override;
+  std::optional<ActiveProducer> active_producer(base::ProducerId id) const override;
   base::Result<std::vector<AbortedTransaction>> aborted_transactions(Offset from,
                                                                      Offset to) const override;
   std::unique_ptr<SyncJob> begin_sync() override;

@@ -47,6 +47,7 @@ Task<Response> leave_group(Broker&, Shard&, Request);
 Task<Response> offset_commit(Broker&, Shard&, Request);
 Task<Response> offset_fetch(Broker&, Shard&, Request);
 Task<Response> offset_delete(Broker&, Shard&, Request);
+Task<Response> txn_offset_commit(Broker&, Shard&, Request);
 Task<Response> describe_groups(Broker&, Shard&, Request);
 Task<Response> list_groups(Broker&, Shard&, Request);
 Task<Response> delete_groups(Broker&, Shard&, Request);

@@ -15,12 +15,13 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 from lib import process, real_kafka, suite
 from lib.calque import Calque
-from lib.differential import comparison, groups, tables
+from lib.differential import comparison, groups, tables, transactional_offsets
 
 VERSION = comparison.VERSION
 TOOLS = "org.apache.kafka.tools."
-differential = comparison.suite_of(groups.CASES, tables.CLASSIC_GROUP_APIS,
-                                   settings=groups.SETTINGS, ours=groups.SETTINGS)
+differential = comparison.suite_of(
+    groups.CASES + transactional_offsets.CASES, tables.CLASSIC_GROUP_APIS,
+    settings=groups.SETTINGS, ours=groups.SETTINGS)
 
 
 def must_hold(text, *wanted):
