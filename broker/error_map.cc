@@ -61,6 +61,8 @@ ErrorCode from_storage(storage::StorageErrc error) {
       return ErrorCode::message_too_large;
     case StorageErrc::out_of_order_sequence:
       return ErrorCode::out_of_order_sequence_number;
+    case StorageErrc::coordinator_fenced:
+      return ErrorCode::transaction_coordinator_fenced;
     case StorageErrc::invalid_producer_epoch:
       return ErrorCode::invalid_producer_epoch;
     case StorageErrc::duplicate_sequence_too_old:

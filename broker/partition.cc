@@ -75,11 +75,10 @@ void Partition::give_back(const TransactionTicket& ticket) {
   if (at != verifying_.end() && --at->second.tickets == 0) verifying_.erase(at);
 }
 
-bool Partition::may_write_transaction(const protocol::BatchInfo& info,
+bool Partition::may_write_transaction(base::ProducerId id, base::ProducerEpoch epoch,
                                       const std::optional<TransactionTicket>& ticket) const {
-  if (!info.producer_id) return false;
-  if (log_->in_transaction(*info.producer_id, info.producer_epoch.value_or(-1))) return true;
-  if (!ticket || ticket->producer_id != *info.producer_id) return false;
+  if (log_->in_transaction(id, epoch)) return true;
+  if (!ticket || ticket->producer_id != id) return false;
   const auto at = verifying_.find(ticket->producer_id);
   return at != verifying_.end() && at->second.markers == ticket->markers;
 }
@@ -94,10 +93,16 @@ base::Result<storage::AppendInfo> Partition::append_marker(const TransactionMark
   content.result =
       marker.committed ? protocol::TransactionResult::commit : protocol::TransactionResult::abort;
   base::Buffer batch = protocol::end_transaction_marker(content, now_ms);
-  TRY(auto info, append_internal(batch, now_ms));
-  const auto at = verifying_.find(marker.producer_id);
-  if (at != verifying_.end()) ++at->second.markers;
-  return info;
+  return append_internal(batch, now_ms);
+}
+
+void Partition::note_markers(base::Bytes batches) {
+  protocol::BatchIterator it(batches, protocol::CrcCheck::no);
+  while (it.next()) {
+    if (!it.info().control() || !it.info().producer_id) continue;
+    const auto at = verifying_.find(*it.info().producer_id);
+    if (at != verifying_.end()) ++at->second.markers;
+  }
 }
 
 ProduceAnswer Partition::produce(base::MutableBytes batch, std::int64_t now_ms,
@@ -122,7 +127,10 @@ ProduceAnswer Partition::produce(base::MutableBytes batch, std::int64_t now_ms,
     answer.faults = std::move(verdict.faults);
     return answer;
   }
-  if (verdict.info.transactional() && !may_write_transaction(verdict.info, ticket)) {
+  const protocol::BatchInfo& header = verdict.info;
+  if (header.transactional() &&
+      !may_write_transaction(header.producer_id.value_or(-1), header.producer_epoch.value_or(-1),
+                             ticket)) {
     answer.error = BrokerErrc::transaction_unknown;
     answer.message = "the partition is not in the producer's transaction";
     return answer;
@@ -149,6 +157,7 @@ base::Result<storage::AppendInfo> Partition::append_internal(base::MutableBytes 
   if (closed_) return BrokerErrc::not_here;
   TRY(auto info,
       log_->append_as_leader(batch, leader_epoch_, now_ms, storage::AppendOrigin::coordinator));
+  if (!verifying_.empty()) note_markers(batch);
   log_grew(batch.size());
   return info;
 }

@@ -109,6 +109,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   // until a marker ends that (KIP-890). Each ticket is given back.
   std::optional<TransactionTicket> take_ticket(base::ProducerId id, base::ProducerEpoch epoch);
   void give_back(const TransactionTicket& ticket);
+  // Whether a batch of the producer may be written, by what is open or by the ticket.
+  bool may_write_transaction(base::ProducerId id, base::ProducerEpoch epoch,
+                             const std::optional<TransactionTicket>& ticket) const;
   // Waits until everything below `end` is on disk. Syncs are shared: while one runs, those who come
   // wait for the next.
   boost::asio::awaitable<base::Result<void>> flush(base::Offset end);
@@ -166,8 +169,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
   };
 
   void settle_writes();
-  bool may_write_transaction(const protocol::BatchInfo& info,
-                             const std::optional<TransactionTicket>& ticket) const;
+  void note_markers(base::Bytes batches);
   void log_grew(std::size_t bytes);
   base::Result<void> read_records(const ReadRequest& request, ReadAnswer& answer) const;
   boost::asio::awaitable<void> no_sync_running();

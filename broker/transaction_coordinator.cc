@@ -44,6 +44,12 @@ NewTopic state_topic(const Config& config) {
   return topic;
 }
 
+// What keeps a group's offsets.
+transactions::Part offsets_part(const Topic& offsets, std::string_view group) {
+  const auto count = static_cast<std::int32_t>(offsets.partitions.size());
+  return {offsets.name, partition_for_group(group, count)};
+}
+
 transactions::ProducerAnswer refused_producer(ErrorCode error) {
   transactions::ProducerAnswer answer;
   answer.error = error;
@@ -198,6 +204,52 @@ asio::awaitable<std::vector<ErrorCode>> TransactionCoordinator::verify(
   co_return std::move(outcome.value);
 }
 
+asio::awaitable<ErrorCode> TransactionCoordinator::add_offsets(std::string transactional_id,
+                                                               transactions::Producer producer,
+                                                               std::string group) {
+  const auto ready = co_await broker_.groups().ensure_topic();
+  const TopicPtr topic = Shard::current()->catalog()->find(consumer_offsets_topic);
+  if (ready.has_error() || !topic) co_return ErrorCode::coordinator_not_available;
+  transactions::AddPartitions asked;
+  asked.transactional_id = std::move(transactional_id);
+  asked.producer = producer;
+  asked.partitions.push_back(offsets_part(*topic, group));
+  co_return co_await add_partitions(std::move(asked));
+}
+
+asio::awaitable<TransactionCoordinator::OffsetsAdmission> TransactionCoordinator::admit_offsets(
+    std::string transactional_id, transactions::Producer producer, std::string group, bool add) {
+  OffsetsAdmission admission;
+  const TopicPtr topic = Shard::current()->catalog()->find(consumer_offsets_topic);
+  if (!topic) {
+    admission.error = ErrorCode::not_coordinator;
+    co_return admission;
+  }
+  const transactions::Part part = offsets_part(*topic, group);
+  admission.place = {topic->id, part.partition};
+  Shard& target = broker_.shard_of(admission.place);
+  auto look = [&target, &admission, producer]() -> asio::awaitable<bool> {
+    const auto partition = target.find(admission.place);
+    if (partition) admission.ticket = partition->take_ticket(producer.id, producer.epoch);
+    co_return true;
+  };
+  co_await on(target, std::move(look));
+  const bool asks = add || broker_.config().flag("transaction.partition.verification.enable");
+  if (!admission.ticket || !asks) co_return admission;
+  transactions::AddPartitions asked;
+  asked.transactional_id = std::move(transactional_id);
+  asked.producer = producer;
+  asked.partitions.push_back(part);
+  asked.client_version = transactions::epoch_bump_version;
+  if (add) {
+    admission.error = co_await add_partitions(std::move(asked));
+  } else {
+    const std::vector<ErrorCode> errors = co_await verify(std::move(asked));
+    admission.error = errors.at(0);
+  }
+  co_return admission;
+}
+
 asio::awaitable<transactions::ProducerAnswer> TransactionCoordinator::end(
     transactions::EndTransaction asked) {
   using Outcome = TransactionOutcome<transactions::ProducerAnswer>;
@@ -235,16 +287,15 @@ asio::awaitable<transactions::Description> TransactionCoordinator::describe(
 }
 
 asio::awaitable<TransactionOutcome<std::vector<transactions::Listed>>> TransactionCoordinator::list(
-    transactions::Filter filter, std::function<bool(std::string_view)> named) {
+    transactions::Filter filter) {
   using Outcome = TransactionOutcome<std::vector<transactions::Listed>>;
   std::vector<Job<Outcome>> jobs;
   for (std::size_t i = 0; i < broker_.shard_count(); ++i) {
     Shard& shard = broker_.shard(i);
-    auto job = [this, &shard, &filter, &named]() -> asio::awaitable<Outcome> {
+    auto job = [this, &shard, &filter]() -> asio::awaitable<Outcome> {
       Outcome all;
-      auto look = [&filter, &named](const transactions::TransactionShard& state,
-                                    transactions::Now now) {
-        return state.list(filter, named, now);
+      auto look = [&filter](const transactions::TransactionShard& state, transactions::Now now) {
+        return state.list(filter, now);
       };
       for (const auto& one : open_all(shard)) {
         Outcome some = one->look(look);
@@ -266,6 +317,8 @@ asio::awaitable<TransactionOutcome<std::vector<transactions::Listed>>> Transacti
 
 asio::awaitable<ErrorCode> TransactionCoordinator::write_marker(transactions::Part part,
                                                                 TransactionMarker marker) {
+  if (part.topic == consumer_offsets_topic)
+    co_return co_await broker_.groups().end_transaction(part.partition, marker);
   const TopicPtr topic = Shard::current()->catalog()->find(part.topic);
   if (!topic || part.partition < 0 ||
       static_cast<std::size_t>(part.partition) >= topic->partitions.size())
@@ -294,6 +347,7 @@ asio::awaitable<bool> TransactionCoordinator::write_owed_marker(transactions::Pa
       co_return true;
     // The partition has heard of a later producer: what this one wrote was ended by it.
     case ErrorCode::invalid_producer_epoch:
+    case ErrorCode::transaction_coordinator_fenced:
       base::logger("transactions")
           .warn("{}-{}: a later producer than {} of epoch {} has written; no marker is needed",
                 part.topic, part.partition, marker.producer_id, marker.producer_epoch);

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker/partition.h"
 #include "broker/shard.h"
 #include "broker/transaction_marker.h"
 #include "broker/transaction_partition.h"
@@ -49,12 +49,25 @@ class TransactionCoordinator {
   // Of each partition, in the order asked, whether it is in the transaction.
   boost::asio::awaitable<std::vector<protocol::ErrorCode>> verify(
       transactions::AddPartitions asked);
+  // The group's part of __consumer_offsets takes part in the transaction.
+  boost::asio::awaitable<protocol::ErrorCode> add_offsets(std::string transactional_id,
+                                                          transactions::Producer producer,
+                                                          std::string group);
+  // Before offsets are committed in a transaction: the same from clients that do not ask for it
+  // themselves, else it is looked whether it does. The ticket is to be given back.
+  struct OffsetsAdmission {
+    protocol::ErrorCode error = protocol::ErrorCode::none;
+    base::TopicPartition place;
+    std::optional<TransactionTicket> ticket;
+  };
+  boost::asio::awaitable<OffsetsAdmission> admit_offsets(std::string transactional_id,
+                                                         transactions::Producer producer,
+                                                         std::string group, bool add);
   // Waits a moment for the markers, too: the producer's next transaction can begin then.
   boost::asio::awaitable<transactions::ProducerAnswer> end(transactions::EndTransaction asked);
   boost::asio::awaitable<transactions::Description> describe(std::string transactional_id);
-  // All ids whose names `named` accepts; it is called on every shard.
   boost::asio::awaitable<TransactionOutcome<std::vector<transactions::Listed>>> list(
-      transactions::Filter filter, std::function<bool(std::string_view)> named);
+      transactions::Filter filter);
 
   // Writes a marker and waits for the disk. Errors are those of WriteTxnMarkers.
   boost::asio::awaitable<protocol::ErrorCode> write_marker(transactions::Part part,

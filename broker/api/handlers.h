@@ -13,7 +13,11 @@ Task<Response> init_producer_id(Broker&, Shard&, Request);
 Task<Response> offset_for_leader_epoch(Broker&, Shard&, Request);
 
 Task<Response> add_partitions_to_txn(Broker&, Shard&, Request);
+Task<Response> add_offsets_to_txn(Broker&, Shard&, Request);
 Task<Response> end_txn(Broker&, Shard&, Request);
+Task<Response> write_txn_markers(Broker&, Shard&, Request);
+Task<Response> describe_transactions(Broker&, Shard&, Request);
+Task<Response> list_transactions(Broker&, Shard&, Request);
 
 Task<Response> create_topics(Broker&, Shard&, Request);
 Task<Response> delete_topics(Broker&, Shard&, Request);

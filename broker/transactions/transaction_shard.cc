@@ -229,22 +229,19 @@ Description TransactionShard::describe(std::string_view transactional_id) const 
   return description;
 }
 
-std::vector<Listed> TransactionShard::list(const Filter& filter,
-                                           const std::function<bool(std::string_view)>& named,
-                                           Now now) const {
+std::vector<Listed> TransactionShard::list(const Filter& filter, Now now) const {
   std::vector<Listed> all;
+  if (filter.no_state) return all;
   for (const auto& [id, entry] : entries_) {
     const Transaction& transaction = entry.transaction;
     const bool state =
         filter.states.empty() || std::ranges::count(filter.states, transaction.state) > 0;
     const bool producer = filter.producer_ids.empty() ||
                           std::ranges::count(filter.producer_ids, transaction.producer.id) > 0;
-    // What runs no transaction has no duration either.
+    // As in Kafka what never began is as old as the clock.
     const bool old =
-        filter.duration_ms < 0 ||
-        (transaction.start_ms >= 0 && now.wall_ms - transaction.start_ms > filter.duration_ms);
-    if (state && producer && old && named(id))
-      all.push_back({id, transaction.producer.id, transaction.state});
+        filter.duration_ms < 0 || now.wall_ms - transaction.start_ms > filter.duration_ms;
+    if (state && producer && old) all.push_back({id, transaction.producer.id, transaction.state});
   }
   return all;
 }

@@ -5,7 +5,6 @@
 // Nothing may come between a decision and apply() of its records.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,8 +55,7 @@ class TransactionShard {
   Decision clean(Now now);
 
   Description describe(std::string_view transactional_id) const;
-  std::vector<Listed> list(const Filter& filter, const std::function<bool(std::string_view)>& named,
-                           Now now) const;
+  std::vector<Listed> list(const Filter& filter, Now now) const;
 
   std::size_t size() const { return entries_.size(); }
   // What the records say, for tests: equal live and after a replay.
