@@ -178,7 +178,7 @@ base::Result<void> GroupPartition::write(const TransactionMarker& marker) {
 }
 
 boost::asio::awaitable<ErrorCode> GroupPartition::carry_out(groups::Decision decision) {
-  if (decision.transaction) {
+  if (decision.transaction && !decision.records.empty()) {
     const ErrorCode refused = log_.check(*decision.transaction);
     if (refused != ErrorCode::none) co_return refused;
   }

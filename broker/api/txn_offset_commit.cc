@@ -58,6 +58,8 @@ Task<StagedOutcome> stage_offsets(Broker& broker, const Request& request,
   StagedOutcome refused;
   refused.error = ErrorCode::invalid_group_id;
   if (asked.group_id.empty()) co_return refused;
+  // From here on the producer's transaction is taken to be open, and the group's partition of
+  // __consumer_offsets to be in it.
   const groups::Producer producer = {asked.producer_id, asked.producer_epoch};
   const transactions::Producer in_transaction = {producer.id, producer.epoch};
   const auto admission = co_await broker.transactions().admit_offsets(
