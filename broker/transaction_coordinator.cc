@@ -44,10 +44,13 @@ NewTopic state_topic(const Config& config) {
   return topic;
 }
 
-// What keeps a group's offsets.
-transactions::Part offsets_part(const Topic& offsets, std::string_view group) {
-  const auto count = static_cast<std::int32_t>(offsets.partitions.size());
-  return {offsets.name, partition_for_group(group, count)};
+// What keeps a group's offsets, or will once the topic is made.
+transactions::Part offsets_part(const TopicPtr& offsets, const Config& config,
+                                std::string_view group) {
+  const std::int64_t count = offsets ? static_cast<std::int64_t>(offsets->partitions.size())
+                                     : config.integer("offsets.topic.num.partitions");
+  return {std::string(consumer_offsets_topic),
+          partition_for_group(group, static_cast<std::int32_t>(count))};
 }
 
 transactions::ProducerAnswer refused_producer(ErrorCode error) {
@@ -207,13 +210,11 @@ asio::awaitable<std::vector<ErrorCode>> TransactionCoordinator::verify(
 asio::awaitable<ErrorCode> TransactionCoordinator::add_offsets(std::string transactional_id,
                                                                transactions::Producer producer,
                                                                std::string group) {
-  const auto ready = co_await broker_.groups().ensure_topic();
   const TopicPtr topic = Shard::current()->catalog()->find(consumer_offsets_topic);
-  if (ready.has_error() || !topic) co_return ErrorCode::coordinator_not_available;
   transactions::AddPartitions asked;
   asked.transactional_id = std::move(transactional_id);
   asked.producer = producer;
-  asked.partitions.push_back(offsets_part(*topic, group));
+  asked.partitions.push_back(offsets_part(topic, broker_.config(), group));
   co_return co_await add_partitions(std::move(asked));
 }
 
@@ -225,7 +226,7 @@ asio::awaitable<TransactionCoordinator::OffsetsAdmission> TransactionCoordinator
     admission.error = ErrorCode::not_coordinator;
     co_return admission;
   }
-  const transactions::Part part = offsets_part(*topic, group);
+  const transactions::Part part = offsets_part(topic, broker_.config(), group);
   admission.place = {topic->id, part.partition};
   Shard& target = broker_.shard_of(admission.place);
   auto look = [&target, &admission, producer]() -> asio::awaitable<bool> {

@@ -3,6 +3,7 @@
 //   One partition that is not there keeps the others of its transaction from being added.
 #include "broker/api/handlers.h"
 #include "broker/api/locate.h"
+#include "broker/group_coordinator.h"
 #include "broker/transaction_coordinator.h"
 #include "protocol/messages/add_partitions_to_txn.gen.h"
 
@@ -19,14 +20,16 @@ constexpr std::int16_t fenced_since = 2;  // PRODUCER_FENCED is known
 
 // The error of each partition, in the order asked.
 Task<std::vector<ErrorCode>> add_to_one(Broker& broker, const Snapshot& catalog,
-                                        transactions::AddPartitions asked, bool verify_only) {
+                                        transactions::AddPartitions asked, bool verify_only,
+                                        bool from_client) {
   std::vector<ErrorCode> errors(asked.partitions.size(), ErrorCode::none);
   bool all_there = true;
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const transactions::Part& part = asked.partitions[i];
     const TopicPtr topic = catalog.find(part.topic);
-    // Only the coordinators themselves write there.
-    if (part.topic == "__consumer_offsets" || part.topic == transaction_state_topic)
+    // Only coordinators themselves write there.
+    if (from_client &&
+        (part.topic == consumer_offsets_topic || part.topic == transaction_state_topic))
       errors[i] = ErrorCode::topic_authorization_failed;
     else if (!has_partition(topic, part.partition))
       errors[i] = ErrorCode::unknown_topic_or_partition;
@@ -78,7 +81,7 @@ Task<Response> add_partitions_to_txn(Broker& broker, Shard& shard, Request reque
     one.producer = {asked->v3_and_below_producer_id, asked->v3_and_below_producer_epoch};
     one.partitions = parts_of(asked->v3_and_below_topics);
     one.client_version = transactions::classic_version;
-    auto errors = co_await add_to_one(broker, *catalog, std::move(one), false);
+    auto errors = co_await add_to_one(broker, *catalog, std::move(one), false, true);
     for (ErrorCode& error : errors)
       if (error == ErrorCode::producer_fenced && request.version() < fenced_since)
         error = ErrorCode::invalid_producer_epoch;
@@ -91,7 +94,8 @@ Task<Response> add_partitions_to_txn(Broker& broker, Shard& shard, Request reque
     one.producer = {from.producer_id, from.producer_epoch};
     one.partitions = parts_of(from.topics);
     one.client_version = transactions::epoch_bump_version;
-    const auto errors = co_await add_to_one(broker, *catalog, std::move(one), from.verify_only);
+    const auto errors =
+        co_await add_to_one(broker, *catalog, std::move(one), from.verify_only, false);
     auto& to = message.results_by_transaction.emplace_back();
     to.transactional_id = from.transactional_id;
     tell(from.topics, errors, to.topic_results);

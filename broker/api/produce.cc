@@ -86,6 +86,15 @@ ErrorCode error_of_missing(Shard& shard, const base::TopicPartition& id) {
                                             : ErrorCode::unknown_topic_or_partition;
 }
 
+// Beside errors that old producers know for something else.
+std::string sentence_of(ErrorCode refused) {
+  if (refused == ErrorCode::invalid_txn_state)
+    return "the partition is not in the producer's transaction";
+  if (refused == ErrorCode::not_enough_replicas)
+    return "the transaction coordinator cannot tell yet; try again";
+  return {};
+}
+
 Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items) {
   std::vector<Written> written;
   const std::int64_t now_ms = base::wall_clock_ms();
@@ -97,7 +106,7 @@ Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items
     }
     if (item.refused != ErrorCode::none) {
       if (item.ticket) partition->give_back(*item.ticket);
-      refuse(*item.answer, item.refused);
+      refuse(*item.answer, item.refused, sentence_of(item.refused));
       continue;
     }
     ProduceAnswer produced = partition->produce(item.batch, now_ms, item.ticket);

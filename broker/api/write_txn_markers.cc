@@ -23,6 +23,14 @@ TransactionMarker marker_of(const WriteTxnMarkersRequest::Marker& asked) {
   return marker;
 }
 
+// What is no producer's epoch Kafka stumbles over, once it has found the partition.
+Task<ErrorCode> write_one(Broker& broker, transactions::Part part, TransactionMarker marker) {
+  const TopicPtr topic = Shard::current()->catalog()->find(part.topic);
+  if (has_partition(topic, part.partition) && marker.producer_epoch < 0)
+    co_return ErrorCode::unknown_server_error;
+  co_return co_await broker.transactions().write_marker(std::move(part), marker);
+}
+
 }  // namespace
 
 Task<Response> write_txn_markers(Broker& broker, Shard& shard, Request request) {
@@ -31,6 +39,7 @@ Task<Response> write_txn_markers(Broker& broker, Shard& shard, Request request) 
   protocol::WriteTxnMarkersResponse message;
   std::vector<Job<ErrorCode>> jobs;
   for (const auto& from : asked->markers) {
+    if (from.topics.empty()) continue;
     auto& to = message.markers.emplace_back();
     to.producer_id = from.producer_id;
     const TransactionMarker marker = marker_of(from);
@@ -44,7 +53,7 @@ Task<Response> write_txn_markers(Broker& broker, Shard& shard, Request request) 
       for (const std::int32_t index : topic.partition_indexes) {
         answers.partitions.emplace_back().partition_index = index;
         auto job = [&broker, marker, part = transactions::Part{topic.name, index}] {
-          return broker.transactions().write_marker(part, marker);
+          return write_one(broker, part, marker);
         };
         jobs.push_back({&shard, std::move(job)});
       }

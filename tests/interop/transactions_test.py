@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(HERE, os.pardir))
 from clients import brokers
 from lib import process, real_kafka, suite
 from lib.calque import Calque
+from lib.differential import comparison, tables, transactions
 from lib.suite import equal
 
 SETTINGS = {"num.partitions": 3, "transaction.state.log.num.partitions": 4,
@@ -29,7 +30,7 @@ class Refused(AssertionError):
 
 
 class Transactor:
-    """java/Transactor.java of one release of kafka-clients: producers that do what they are told."""
+    """java/Transactor.java with one release of kafka-clients: producers do what they are told."""
 
     def __init__(self, version, bootstrap, folder):
         classes = real_kafka.compiled(os.path.join(HERE, "java", "Transactor.java"), version)
@@ -225,5 +226,9 @@ def make(version):
     return build
 
 
+differential = comparison.suite_of(transactions.CASES, tables.TRANSACTION_APIS,
+                                   settings=transactions.KAFKA_SETTINGS, ours=transactions.SETTINGS)
+
 if __name__ == "__main__":
-    sys.exit(suite.main({f"transactions-{v}": make(v) for v in ("4.4.0", "2.8.2")}))
+    sys.exit(suite.main({"differential-transactions": differential,
+                         **{f"transactions-{v}": make(v) for v in ("4.4.0", "2.8.2")}}))
