@@ -222,10 +222,7 @@ asio::awaitable<TransactionCoordinator::OffsetsAdmission> TransactionCoordinator
     std::string transactional_id, transactions::Producer producer, std::string group, bool add) {
   OffsetsAdmission admission;
   const TopicPtr topic = Shard::current()->catalog()->find(consumer_offsets_topic);
-  if (!topic) {
-    admission.error = ErrorCode::not_coordinator;
-    co_return admission;
-  }
+  if (!topic) co_return admission;  // the group's coordinator will say so
   const transactions::Part part = offsets_part(topic, broker_.config(), group);
   admission.place = {topic->id, part.partition};
   Shard& target = broker_.shard_of(admission.place);

@@ -12,8 +12,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, os.pardir))
-from clients import brokers
-from lib import process, real_kafka, suite
+from clients import brokers, builds
+from lib import clients, process, real_kafka, suite
 from lib.calque import Calque
 from lib.differential import comparison, tables, transactions
 from lib.suite import equal
@@ -23,6 +23,41 @@ SETTINGS = {"num.partitions": 3, "transaction.state.log.num.partitions": 4,
 # Kafka looks for transactions that have run too long only so often.
 ONLY_KAFKA = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 200}
 FENCED = ("ProducerFencedException", "InvalidProducerEpochException")
+
+
+TOOL_VERSION = "4.4.0"
+CONFLUENT = r'''
+import sys
+from confluent_kafka import KafkaException, Producer, TopicPartition, Consumer, libversion
+def producer(id):
+    p = Producer({"bootstrap.servers": sys.argv[1], "transactional.id": id})
+    p.init_transactions(30)
+    return p
+def write(p, value):
+    p.produce("confluent", value, partition=0)
+    p.flush(30)
+p = producer("confluent")
+consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": "confluent-group"})
+for n, commit in enumerate((True, False, True)):
+    p.begin_transaction()
+    write(p, ("c" if commit else "a") + str(n))
+    p.send_offsets_to_transaction([TopicPartition("confluent", 0, n + 1)],
+                                  consumer.consumer_group_metadata(), 30)
+    if commit: p.commit_transaction(30)
+    else: p.abort_transaction(30)
+p.begin_transaction()
+write(p, "lost")
+other = producer("confluent")
+other.begin_transaction()
+write(other, "kept")
+try:
+    p.commit_transaction(30)
+    sys.exit("the zombie committed")
+except KafkaException as e:
+    if not e.args[0].fatal(): sys.exit(f"the zombie lives: {e}")
+other.commit_transaction(30)
+print(libversion()[0])
+'''
 
 
 class Refused(AssertionError):
@@ -210,6 +245,105 @@ class World:
             j.hear()
         self.check(topic, [",".join(f"s{n}" for n in range(6))] * 3)
 
+    def offsets(self):
+        """Of a group: there with the commit, gone with the abort."""
+        j, topic = self.java, "with-offsets"
+        j.producer("o")
+        for n, (end, wanted) in enumerate((("commit", 7), ("abort", 7), ("commit", 9))):
+            j("begin", "o")
+            j("send", "o", topic, 0, f"{end}{n}")
+            j("offsets", "o", "o-group", topic, 0, 7 + n)
+            j(end, "o")
+            equal(f"after {end} {n}", j("committed", "o-group", topic, 0), str(wanted))
+        j("begin", "o")
+        j("offsets", "o", "o-other", topic, 0, 1)
+        self.kill_broker()
+        self.broker.start()
+        j("offsets", "o", "o-group", topic, 0, 11)
+        j("commit", "o")
+        equal("after a restart", j("committed", "o-other", topic, 0), "1")
+        equal("after a restart", j("committed", "o-group", topic, 0), "11")
+        self.check(topic, ["commit0,commit2", "", ""])
+
+    def tool(self, *args):
+        run = real_kafka.run_class(TOOL_VERSION, "org.apache.kafka.tools.TransactionsCommand",
+                                   ["--bootstrap-server", self.broker.bootstrap, *args])
+        return [line.split() for line in run.stdout.decode().splitlines()]
+
+    def operator(self):
+        """Kafka's own tool looks at transactions and ends one that hangs."""
+        j, topic = self.java, "hangs"
+        j.producer("h", 600000)
+        j("begin", "h")
+        first = j("send", "h", topic, 0, "hung")
+        listed = {row[0]: row for row in self.tool("list")[1:]}
+        equal("state", listed["h"][3:], ["Ongoing"])
+        described = self.tool("describe", "--transactional-id", "h")
+        equal("described", [described[1][0], described[1][1], described[1][4], described[1][-1]],
+              [listed["h"][1], "h", "Ongoing", topic + "-0"])
+        producers = self.tool("describe-producers", "--topic", topic, "--partition", "0")
+        equal("open since", producers[1][-1], first)
+        equal("hanging", self.tool("find-hanging", "--broker-id", "1")[1:], [])
+        self.tool("abort", "--topic", topic, "--partition", "0", "--start-offset", first)
+        producers = self.tool("describe-producers", "--topic", topic, "--partition", "0")
+        equal("open since", producers[1][-1], "None")
+        self.check(topic, ["", "", ""], ["hung", "", ""])
+
+    def librdkafka(self):
+        run = subprocess.run([clients.python_client(), "-c", CONFLUENT, self.broker.bootstrap],
+                             capture_output=True, text=True, timeout=90)
+        if run.returncode:
+            raise AssertionError(run.stderr[-2000:])
+        self.check("confluent", ["c0,c2,kept", "", ""], ["c0,a1,c2,lost,kept", "", ""])
+        equal("offsets", self.java("committed", "confluent-group", "confluent", 0), "3")
+        return run.stdout.strip()
+
+    def count_words(self, n):
+        state = os.path.join(self.tests.folder, f"streams-{n}")
+        with open(os.path.join(self.tests.folder, f"streams-{n}.log"), "ab") as errors:
+            return process.child(
+                [*builds.streams(TOOL_VERSION), self.broker.bootstrap,
+                 f"member:words:words-app:classic:output=word-counts:state={state}:"
+                 "guarantee=exactly_once_v2"], errors, stdin=subprocess.PIPE)
+
+    def await_count(self, wanted):
+        def counts():
+            values = self.java("read", "word-counts", 3, "read_committed")
+            return [int(v) for part in values.split() for v in part.split(":")[1].split(",") if v]
+        process.wait_for(f"{wanted} words", lambda: (counts() or [0])[-1] >= wanted, 90, 0.5)
+        # What was counted twice would be too many, or be told twice.
+        equal("counts", counts(), sorted(set(counts())))
+        equal("the last", counts()[-1], wanted)
+
+    def streams(self):
+        """Kafka Streams counts exactly once, whoever dies."""
+        j = self.java
+        j.producer("words", 60000)
+
+        def write():
+            j("begin", "words")
+            for n in range(60):
+                j("post", "words", "words", n % 3, "w")
+            j("commit", "words")
+        for topic in "words", "word-counts":
+            j("read", topic, 3, "read_committed")  # makes it
+        one = self.count_words(1)
+        write()
+        self.await_count(60)
+        write()
+        time.sleep(0.4)  # Some of it is counted, and not committed.
+        process.end(one, 9)
+        one = self.count_words(2)
+        self.await_count(120)
+        write()
+        time.sleep(0.4)
+        self.kill_broker()
+        self.broker.start()
+        self.await_count(180)
+        write()
+        self.await_count(240)
+        process.end(one, 9)
+
 
 def make(version):
     def build(tests):
@@ -222,6 +356,11 @@ def make(version):
         tests.test("a transaction that was left open is ended by the next producer")(w.left_open)
         tests.test("the broker is killed in the middle")(w.restart)
         tests.test("the broker is killed at commits")(w.storm)
+        tests.test("offsets are committed in transactions")(w.offsets)
+        if version == TOOL_VERSION:
+            tests.test("kafka-transactions looks, and ends what hangs")(w.operator)
+            tests.test("librdkafka")(w.librdkafka)
+            tests.test("Kafka Streams counts exactly once")(w.streams)
         return w.clean
     return build
 

@@ -127,8 +127,8 @@ class Txn:
                      producer_epoch=more.get("epoch", self.epoch), base_sequence=sequence,
                      attributes=0x10)
         entry = (topic_id if version >= 13 else topic, partition, data)
-        return call(self.b, "Produce", version, request(
-            [entry], transactional_id=more.get("name", self.name)), not_yet=(*NOT_YET, NOT_ENOUGH_REPLICAS))
+        body = request([entry], transactional_id=more.get("name", self.name))
+        return call(self.b, "Produce", version, body, not_yet=(*NOT_YET, NOT_ENOUGH_REPLICAS))
 
     def describe(self):
         call(self.b, "DescribeTransactions", 0, {"transactionalIds": [self.name]})

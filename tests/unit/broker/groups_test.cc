@@ -19,8 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Here offsets come in transactions that no coordinator knows of.
+const std::string unverified = "transaction.partition.verification.enable=false";
 const std::vector<std::string> few_partitions = {"offsets.topic.num.partitions=4",
-                                                 "group.initial.rebalance.delay.ms=0"};
+                                                 "group.initial.rebalance.delay.ms=0", unverified};
 
 std::int16_t find_coordinator(Client& client) {
   protocol::FindCoordinatorRequest asked;
@@ -378,7 +380,7 @@ TEST_CASE("what is pending outlives the compaction of its log, and so does what 
   Directory directory;
   const std::vector<std::string> settings = {"offsets.topic.num.partitions=1",
                                              "offsets.topic.segment.bytes=2000",
-                                             "log.cleaner.backoff.ms=3600000"};
+                                             "log.cleaner.backoff.ms=3600000", unverified};
   const auto end = [](Running& broker, bool commit) {
     return end_transaction(broker, marker(commit), 0);
   };
