@@ -76,7 +76,7 @@ def kafka_fields(fields, within, structs):
     """[(name, facts, fields below)] in the order of the wire; facts: {what: value}."""
     found = []
     for field in fields:
-        versions = interval(field["versions"], within)
+        versions = interval(field.get("versions") or field["taggedVersions"], within)
         if versions == NOTHING:
             continue
         word = field["type"].removeprefix("[]")
