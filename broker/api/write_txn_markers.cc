@@ -28,7 +28,11 @@ Task<ErrorCode> write_one(Broker& broker, transactions::Part part, TransactionMa
   const TopicPtr topic = Shard::current()->catalog()->find(part.topic);
   if (has_partition(topic, part.partition) && marker.producer_epoch < 0)
     co_return ErrorCode::unknown_server_error;
-  co_return co_await broker.transactions().write_marker(std::move(part), marker);
+  const ErrorCode error = co_await broker.transactions().write_marker(std::move(part), marker);
+  // Of what keeps offsets: retriable, by the name that senders of markers know.
+  const bool not_now =
+      error == ErrorCode::coordinator_load_in_progress || error == ErrorCode::not_coordinator;
+  co_return not_now ? ErrorCode::not_leader_or_follower : error;
 }
 
 }  // namespace
