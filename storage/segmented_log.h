@@ -45,6 +45,7 @@ struct ParsedBatches {
 };
 
 class KeyOffsets;
+class SpentMarkers;
 class LogSyncJob;
 
 class SegmentedLog final : public Log {
@@ -155,7 +156,7 @@ class SegmentedLog final : public Log {
   base::Result<std::vector<CompletedTransaction>> all_aborted() const;
   base::Result<void> clean_segment(
       std::size_t index, const KeyOffsets& keys,
-      const std::function<bool(const protocol::BatchInfo&)>& is_aborted,
+      const std::function<bool(const protocol::BatchInfo&)>& is_aborted, SpentMarkers& markers,
       const CompactionLimits& limits, CompactionStats& stats);
   base::Result<void> replace_segment(std::size_t index, base::Bytes content);
 
