@@ -76,6 +76,13 @@ constexpr std::size_t coordinator_record_bytes_max = 700 << 10;
 // After a failure to write or to load.
 constexpr std::chrono::seconds coordinator_reload_interval = 1s;
 
+// A marker that could not be written is tried again after the first of these, then after twice as
+// long each time.
+constexpr std::chrono::milliseconds marker_retry_min = 100ms;
+constexpr std::chrono::milliseconds marker_retry_max = 10s;
+// The end of a transaction is answered when its markers are written, or after so long.
+constexpr std::chrono::milliseconds markers_wait_max = 500ms;
+
 // Clients of a shard whose use is remembered; beyond, those that have used nothing are forgotten.
 constexpr std::size_t quota_buckets_max = 10'000;
 // A Fetch of a client over its quota is begun after so long at the latest: clients give up on an

@@ -23,6 +23,7 @@
 #include "broker/quotas.h"
 #include "broker/retention.h"
 #include "broker/server.h"
+#include "broker/transaction_coordinator.h"
 #include "mirror/coordinator.h"
 #include "protocol/base/check.h"
 #include "protocol/base/log.h"
@@ -221,6 +222,7 @@ std::optional<std::string> Broker::start() {
   producer_ids_ = std::make_unique<ProducerIds>(*this);
   quotas_ = std::make_unique<ClientQuotas>(*this);
   groups_ = std::make_unique<GroupCoordinator>(*this);
+  transactions_ = std::make_unique<TransactionCoordinator>(*this);
   mirror_target_ = std::make_unique<MirrorTarget>(*this);
   for (const auto& shard : shards_) {
     shard->set_catalog(catalog_->snapshot());
@@ -228,6 +230,7 @@ std::optional<std::string> Broker::start() {
   }
   open_logs();
   groups_->start();
+  transactions_->start();
   if (auto problem = start_mirrors()) return problem;
   start_background();
   server_ = std::make_unique<Server>(*this);
@@ -383,7 +386,10 @@ void Broker::stop() {
     }
   }
   const auto deadline = base::Clock::now() + drain_max;
-  const auto left = [this] { return background_.load() + (groups_ ? groups_->running() : 0); };
+  const auto left = [this] {
+    return background_.load() + (groups_ ? groups_->running() : 0) +
+           (transactions_ ? transactions_->running() : 0);
+  };
   while (left() > 0 && base::Clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   end_threads(quiet && left() == 0);

@@ -28,6 +28,7 @@ class LogStore;
 class MirrorTarget;
 class ProducerIds;
 class Server;
+class TransactionCoordinator;
 
 class Broker {
  public:
@@ -58,6 +59,7 @@ class Broker {
   ProducerIds& producer_ids() { return *producer_ids_; }
   ClientQuotas& quotas() { return *quotas_; }
   GroupCoordinator& groups() { return *groups_; }
+  TransactionCoordinator& transactions() { return *transactions_; }
   MirrorTarget& mirror_target() { return *mirror_target_; }
   mirror::Coordinator& mirrors() { return *mirrors_; }
 
@@ -95,6 +97,7 @@ class Broker {
   std::unique_ptr<ProducerIds> producer_ids_;
   std::unique_ptr<ClientQuotas> quotas_;
   std::unique_ptr<GroupCoordinator> groups_;
+  std::unique_ptr<TransactionCoordinator> transactions_;
   std::unique_ptr<MirrorTarget> mirror_target_;
   std::unique_ptr<mirror::Coordinator> mirrors_;
   std::unique_ptr<Server> server_;

@@ -9,6 +9,7 @@
 #include "broker/group_coordinator.h"
 #include "broker/log_store.h"
 #include "broker/topic_config.h"
+#include "broker/transaction_coordinator.h"
 #include "protocol/base/check.h"
 #include "protocol/base/log.h"
 #include "storage/error.h"
@@ -275,6 +276,7 @@ Catalog::Task<void> Catalog::delete_locked(TopicPtr topic) {
   co_await publish(std::move(next), std::vector<TopicPtr>());
   CO_TRY_VOID(co_await remove_partitions(topic, 0));
   broker_.groups().topic_deleted(topic->name);
+  broker_.transactions().topic_deleted(topic->name);
   const std::vector<storage::Write> finished = {{deleting_key(topic->id), std::nullopt}};
   CO_TRY_VOID(store_->txn({}, finished));
   catalog_log().info("topic {} deleted, id {}", topic->name, topic->id.to_string());

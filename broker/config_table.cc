@@ -231,6 +231,21 @@ constexpr std::array table = {
             "Connections that may wait to be accepted."},
     Setting{"socket.request.max.bytes", Type::int32, "104857600", 1, request_bytes_max, false,
             "The largest request; a connection that announces a larger one is closed."},
+    Setting{"transaction.max.timeout.ms", Type::int32, "900000", 1, int_max, false,
+            "The longest time that a producer may ask for a transaction."},
+    Setting{"transaction.partition.verification.enable", Type::boolean, "true", any, long_max,
+            false,
+            "Whether batches of producers that add partitions themselves are only accepted when "
+            "the partition is in the transaction; others always are."},
+    Setting{"transaction.remove.expired.transaction.cleanup.interval.ms", Type::int32, "3600000", 1,
+            int_max, false, "How often transactional ids are looked for that are too old."},
+    Setting{"transaction.state.log.num.partitions", Type::int32, "50", 1, 10000, false,
+            "Partitions of __transaction_state; it must not change once the topic is there."},
+    Setting{"transaction.state.log.segment.bytes", Type::int32, "1048576", 14, int_max, false,
+            "Segment size of __transaction_state. Smaller than Kafka's, since a segment is what "
+            "is compacted at a time."},
+    Setting{"transactional.id.expiration.ms", Type::int32, "604800000", 1, int_max, false,
+            "Transactional ids that were not used for so long are forgotten."},
 };
 static_assert(std::ranges::is_sorted(table, {}, &Setting::name));
 

@@ -43,8 +43,8 @@ const char* text(BrokerErrc error) {
       return "this broker has no followers";
     case BrokerErrc::negative_limit:
       return "a limit of bytes is below zero";
-    case BrokerErrc::no_transactions:
-      return "transactions are not served";
+    case BrokerErrc::transaction_unknown:
+      return "the partition is not in the transaction";
     case BrokerErrc::stopping:
       return "the broker is going down";
   }

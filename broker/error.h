@@ -23,7 +23,7 @@ enum class BrokerErrc {
   unknown_leader_epoch,  // ... newer
   not_a_replica,         // a follower asks that this broker does not have
   negative_limit,        // a reader allows less than no bytes
-  no_transactions,       // a transactional batch or producer; there is no coordinator
+  transaction_unknown,   // a batch of a transaction that the coordinator does not know of
   stopping,              // the broker is going down
 };
 

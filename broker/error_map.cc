@@ -44,9 +44,8 @@ ErrorCode from_broker(BrokerErrc error) {
       return ErrorCode::unknown_leader_epoch;
     case BrokerErrc::negative_limit:  // as Kafka does
       return ErrorCode::unknown_server_error;
-    // The Java producer takes this one as fatal; most others only fail the batch.
-    case BrokerErrc::no_transactions:
-      return ErrorCode::unsupported_version;
+    case BrokerErrc::transaction_unknown:
+      return ErrorCode::invalid_txn_state;
   }
   return ErrorCode::unknown_server_error;
 }
@@ -62,6 +61,8 @@ ErrorCode from_storage(storage::StorageErrc error) {
       return ErrorCode::message_too_large;
     case StorageErrc::out_of_order_sequence:
       return ErrorCode::out_of_order_sequence_number;
+    case StorageErrc::coordinator_fenced:
+      return ErrorCode::transaction_coordinator_fenced;
     case StorageErrc::invalid_producer_epoch:
       return ErrorCode::invalid_producer_epoch;
     case StorageErrc::duplicate_sequence_too_old:

@@ -282,6 +282,21 @@ asio::awaitable<ErrorCode> GroupCoordinator::commit_mirrored(std::string group,
   co_return outcome.error != ErrorCode::none ? outcome.error : outcome.value;
 }
 
+asio::awaitable<ErrorCode> GroupCoordinator::end_transaction(std::int32_t partition,
+                                                             TransactionMarker marker) {
+  const TopicPtr topic = Shard::current()->catalog()->find(consumer_offsets_topic);
+  if (!topic || partition < 0 || static_cast<std::size_t>(partition) >= topic->partitions.size())
+    co_return ErrorCode::unknown_topic_or_partition;
+  const base::TopicPartition id = {topic->id, partition};
+  Shard& target = shard_of(id);
+  auto job = [this, &target, id, marker]() -> asio::awaitable<ErrorCode> {
+    const auto found = find_or_open(target, id);
+    if (!found) co_return ErrorCode::not_coordinator;
+    co_return co_await found->end_transaction(marker);
+  };
+  co_return co_await on(target, std::move(job));
+}
+
 asio::awaitable<void> GroupCoordinator::forget_topic(Shard* shard, std::string name) {
   for (const auto& one : open_all(*shard)) co_await one->forget_topic(name);
 }

@@ -92,6 +92,16 @@ class GroupCoordinator {
   boost::asio::awaitable<protocol::ErrorCode> commit_mirrored(std::string group,
                                                               std::vector<MirroredOffset> offsets);
 
+  // The transaction coordinator's door: the end of a transaction that offsets of groups in this
+  // partition of __consumer_offsets were committed in. Answers when the marker is on disk; what was
+  // pending is committed, or gone. Repeating it does no harm. Refused, and nothing was changed:
+  //   invalid_producer_epoch        a later epoch of the producer, or of the coordinator, was here
+  //   unknown_topic_or_partition    there is no such partition (any more)
+  //   coordinator_load_in_progress, not_coordinator  ask again in a moment; WriteTxnMarkers says
+  //                                 not_leader_or_follower
+  boost::asio::awaitable<protocol::ErrorCode> end_transaction(std::int32_t partition,
+                                                              TransactionMarker marker);
+
   // Positions in a topic that is no longer there go. From any shard; done later.
   void topic_deleted(const std::string& name);
 

@@ -123,8 +123,13 @@ boost::asio::awaitable<void> GroupPartition::load() {
   const auto begun = base::Clock::now();
   auto state = fresh_state();
   std::size_t skipped = 0;
-  auto apply = [&state, &skipped](base::Bytes key, std::optional<base::Bytes> value) {
-    if (!state->apply(key, value)) ++skipped;
+  LogContent apply;
+  apply.record = [&state, &skipped](base::Bytes key, std::optional<base::Bytes> value,
+                                    const groups::Place& place) {
+    if (!state->apply(key, value, place)) ++skipped;
+  };
+  apply.marker = [&state](base::ProducerId producer, bool committed) {
+    state->apply_marker(producer, committed);
   };
   const auto replayed = co_await log_.replay(std::move(apply));
   loading_ = false;
@@ -154,16 +159,29 @@ void GroupPartition::end(ErrorCode error) {
 }
 
 base::Result<void> GroupPartition::write(const groups::Decision& decision) {
-  TRY_VOID(log_.append(decision.records, base::wall_clock_ms()));
+  groups::Place place;
+  if (decision.transaction) place.transaction = decision.transaction->id;
+  TRY(place.offset, log_.append(decision.records, decision.transaction, base::wall_clock_ms()));
   for (const groups::Record& one : decision.records) {
     std::optional<base::Bytes> value;
     if (one.value) value = base::Bytes(*one.value);
-    state_->apply(one.key, value);
+    state_->apply(one.key, value, place);
+    ++place.offset;
   }
   return {};
 }
 
+base::Result<void> GroupPartition::write(const TransactionMarker& marker) {
+  TRY_VOID(log_.append(marker, base::wall_clock_ms()));
+  state_->apply_marker(marker.producer_id, marker.committed);
+  return {};
+}
+
 boost::asio::awaitable<ErrorCode> GroupPartition::carry_out(groups::Decision decision) {
+  if (decision.transaction && !decision.records.empty()) {
+    const ErrorCode refused = log_.check(*decision.transaction);
+    if (refused != ErrorCode::none) co_return refused;
+  }
   const std::uint64_t mine = incarnation_;
   base::Result<void> done = write(decision);
   if (done.has_value()) {
@@ -179,6 +197,19 @@ boost::asio::awaitable<ErrorCode> GroupPartition::carry_out(groups::Decision dec
   deliver(std::move(decision.replies));
   if (mine == incarnation_) give_up(done.error());
   co_return error;
+}
+
+boost::asio::awaitable<ErrorCode> GroupPartition::end_transaction(TransactionMarker marker) {
+  const auto self = shared_from_this();
+  ErrorCode refused = status();
+  if (refused == ErrorCode::none) refused = log_.check(marker);
+  if (refused != ErrorCode::none) co_return refused;
+  const std::uint64_t mine = incarnation_;
+  base::Result<void> done = write(marker);
+  if (done.has_value()) done = co_await log_.flush();
+  if (done.has_value()) co_return ErrorCode::none;
+  if (mine == incarnation_) give_up(done.error());
+  co_return not_written(done.error());
 }
 
 void GroupPartition::give_up(const base::Error& error) {

@@ -16,6 +16,7 @@
 #include "broker/coordinator_log.h"
 #include "broker/group_topics.h"
 #include "broker/groups/group_shard.h"
+#include "broker/transaction_marker.h"
 #include "broker/wake_signal.h"
 #include "protocol/error_code.h"
 
@@ -62,6 +63,8 @@ class GroupPartition : public std::enable_shared_from_this<GroupPartition> {
     outcome.error = co_await carry_out(std::move(decision));
     co_return outcome;
   }
+  // See GroupCoordinator::end_transaction.
+  boost::asio::awaitable<protocol::ErrorCode> end_transaction(TransactionMarker marker);
   // What the clock brings: offsets that are too old.
   boost::asio::awaitable<void> clean();
   boost::asio::awaitable<void> forget_topic(std::string topic);
@@ -82,6 +85,7 @@ class GroupPartition : public std::enable_shared_from_this<GroupPartition> {
   boost::asio::awaitable<protocol::ErrorCode> carry_out(groups::Decision decision);
   boost::asio::awaitable<Answer> wait_for(groups::Ticket ticket, groups::Decision decision);
   base::Result<void> write(const groups::Decision& decision);
+  base::Result<void> write(const TransactionMarker& marker);
   void deliver(std::vector<groups::Reply> replies);
   // The state cannot be trusted any more: it is loaded anew.
   void give_up(const base::Error& error);

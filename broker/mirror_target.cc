@@ -238,9 +238,13 @@ mirror::Task<void> MirrorTarget::append_state(std::int32_t state_partition,
   co_return co_await on(shard, std::move(append));
 }
 
-mirror::Task<void> MirrorTarget::replay_state(ApplyRecord apply) {
+mirror::Task<void> MirrorTarget::replay_state(
+    std::function<void(base::Bytes key, std::optional<base::Bytes> value)> apply) {
   const TopicPtr topic = broker_.catalog().snapshot()->find(mirror_state_topic);
   if (!topic) co_return base::Result<void>();
+  LogContent content;
+  content.record = [&apply](base::Bytes key, std::optional<base::Bytes> value,
+                            const groups::Place&) { apply(key, value); };
   for (std::size_t p = 0; p < topic->partitions.size(); ++p) {
     const base::TopicPartition id = {topic->id, static_cast<std::int32_t>(p)};
     Shard& shard = broker_.shard_of(id);
@@ -265,7 +269,7 @@ mirror::Task<void> MirrorTarget::replay_state(ApplyRecord apply) {
       if (answer.slice.size == 0) break;
       base::Buffer bytes(answer.slice.size);
       CO_TRY_VOID(for_mirror(answer.slice.file->pread(bytes, answer.slice.position)));
-      CO_TRY(offset, for_mirror(apply_records(bytes, answer.log_start, apply)));
+      CO_TRY(offset, for_mirror(apply_content(bytes, answer.log_start, content)));
     }
   }
   co_return base::Result<void>();

@@ -11,6 +11,7 @@
 #include "broker/shard.h"
 #include "protocol/base/check.h"
 #include "protocol/base/log.h"
+#include "protocol/batch_builder.h"
 #include "storage/error.h"
 
 namespace broker {
@@ -61,7 +62,51 @@ base::Result<void> Partition::check_writable() const {
   return {};
 }
 
-ProduceAnswer Partition::produce(base::MutableBytes batch, std::int64_t now_ms) {
+std::optional<TransactionTicket> Partition::take_ticket(base::ProducerId id,
+                                                        base::ProducerEpoch epoch) {
+  if (log_->in_transaction(id, epoch)) return std::nullopt;
+  Verifying& one = verifying_[id];
+  ++one.tickets;
+  return TransactionTicket{id, one.markers};
+}
+
+void Partition::give_back(const TransactionTicket& ticket) {
+  const auto at = verifying_.find(ticket.producer_id);
+  if (at != verifying_.end() && --at->second.tickets == 0) verifying_.erase(at);
+}
+
+bool Partition::may_write_transaction(base::ProducerId id, base::ProducerEpoch epoch,
+                                      const std::optional<TransactionTicket>& ticket) const {
+  if (log_->in_transaction(id, epoch)) return true;
+  if (!ticket || ticket->producer_id != id) return false;
+  const auto at = verifying_.find(ticket->producer_id);
+  return at != verifying_.end() && at->second.markers == ticket->markers;
+}
+
+base::Result<storage::AppendInfo> Partition::append_marker(const TransactionMarker& marker,
+                                                           std::int64_t now_ms) {
+  TRY_VOID(check_writable());
+  protocol::EndTransactionMarker content;
+  content.producer_id = marker.producer_id;
+  content.producer_epoch = marker.producer_epoch;
+  content.coordinator_epoch = marker.coordinator_epoch;
+  content.result =
+      marker.committed ? protocol::TransactionResult::commit : protocol::TransactionResult::abort;
+  base::Buffer batch = protocol::end_transaction_marker(content, now_ms);
+  return append_internal(batch, now_ms);
+}
+
+void Partition::note_markers(base::Bytes batches) {
+  protocol::BatchIterator it(batches, protocol::CrcCheck::no);
+  while (it.next()) {
+    if (!it.info().control() || !it.info().producer_id) continue;
+    const auto at = verifying_.find(*it.info().producer_id);
+    if (at != verifying_.end()) ++at->second.markers;
+  }
+}
+
+ProduceAnswer Partition::produce(base::MutableBytes batch, std::int64_t now_ms,
+                                 std::optional<TransactionTicket> ticket) {
   ProduceAnswer answer;
   answer.log_start = log_->log_start();
   if (const auto writable = check_writable(); writable.has_error()) {
@@ -82,9 +127,12 @@ ProduceAnswer Partition::produce(base::MutableBytes batch, std::int64_t now_ms) 
     answer.faults = std::move(verdict.faults);
     return answer;
   }
-  if (verdict.info.transactional()) {
-    answer.error = BrokerErrc::no_transactions;
-    answer.message = "transactions are not served by this broker; write without transactional.id";
+  const protocol::BatchInfo& header = verdict.info;
+  if (header.transactional() &&
+      !may_write_transaction(header.producer_id.value_or(-1), header.producer_epoch.value_or(-1),
+                             ticket)) {
+    answer.error = BrokerErrc::transaction_unknown;
+    answer.message = "the partition is not in the producer's transaction";
     return answer;
   }
   protocol::PreparedBatch prepared = protocol::prepare_produce(batch, verdict, rules);
@@ -109,6 +157,7 @@ base::Result<storage::AppendInfo> Partition::append_internal(base::MutableBytes 
   if (closed_) return BrokerErrc::not_here;
   TRY(auto info,
       log_->append_as_leader(batch, leader_epoch_, now_ms, storage::AppendOrigin::coordinator));
+  if (!verifying_.empty()) note_markers(batch);
   log_grew(batch.size());
   return info;
 }

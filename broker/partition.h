@@ -11,9 +11,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "broker/catalog.h"
+#include "broker/transaction_marker.h"
 #include "broker/wake_signal.h"
 #include "protocol/base/ids.h"
 #include "protocol/base/result.h"
@@ -60,6 +62,11 @@ struct ProduceAnswer {
   base::Offset log_start = 0;
 };
 
+struct TransactionTicket {
+  base::ProducerId producer_id = 0;
+  std::uint64_t markers = 0;
+};
+
 class Partition : public std::enable_shared_from_this<Partition> {
  public:
   // The leader epoch and the settings are those of the topic's record.
@@ -94,7 +101,17 @@ class Partition : public std::enable_shared_from_this<Partition> {
 
   // A client's batch: one of magic 2, see look_at_produce(). It is patched in place. In the page
   // cache on return; see flush().
-  ProduceAnswer produce(base::MutableBytes batch, std::int64_t now_ms);
+  // A batch that begins a transaction here needs a ticket.
+  ProduceAnswer produce(base::MutableBytes batch, std::int64_t now_ms,
+                        std::optional<TransactionTicket> ticket = std::nullopt);
+  // Before a producer's transactional batch: nothing if it has a transaction open here, else a
+  // ticket, which is good once the coordinator knows that the partition is in the transaction, and
+  // until a marker ends that (KIP-890). Each ticket is given back.
+  std::optional<TransactionTicket> take_ticket(base::ProducerId id, base::ProducerEpoch epoch);
+  void give_back(const TransactionTicket& ticket);
+  // Whether a batch of the producer may be written, by what is open or by the ticket.
+  bool may_write_transaction(base::ProducerId id, base::ProducerEpoch epoch,
+                             const std::optional<TransactionTicket>& ticket) const;
   // Waits until everything below `end` is on disk. Syncs are shared: while one runs, those who come
   // wait for the next.
   boost::asio::awaitable<base::Result<void>> flush(base::Offset end);
@@ -112,6 +129,9 @@ class Partition : public std::enable_shared_from_this<Partition> {
   // waits looks again.
   void wake_all();
 
+  // The end of a transaction. For clients' eyes; see flush().
+  base::Result<storage::AppendInfo> append_marker(const TransactionMarker& marker,
+                                                  std::int64_t now_ms);
   // Batches of the broker itself: internal topics, transaction markers.
   base::Result<storage::AppendInfo> append_internal(base::MutableBytes batch, std::int64_t now_ms);
 
@@ -142,7 +162,14 @@ class Partition : public std::enable_shared_from_this<Partition> {
     base::Offset seen_end;
   };
 
+  // Requests under way that hold a ticket of this producer, and the markers that it got meanwhile.
+  struct Verifying {
+    std::size_t tickets = 0;
+    std::uint64_t markers = 0;
+  };
+
   void settle_writes();
+  void note_markers(base::Bytes batches);
   void log_grew(std::size_t bytes);
   base::Result<void> read_records(const ReadRequest& request, ReadAnswer& answer) const;
   boost::asio::awaitable<void> no_sync_running();
@@ -159,6 +186,7 @@ class Partition : public std::enable_shared_from_this<Partition> {
   bool closed_ = false;
   Signal synced_;
   std::vector<Waiter> waiters_;
+  std::unordered_map<base::ProducerId, Verifying> verifying_;
   std::uint64_t changes_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "protocol/base/bytes.h"
 #include "protocol/base/ids.h"
@@ -32,6 +33,39 @@ class KeyOffsets {
   std::unordered_map<std::string, base::Offset> offsets_;
   std::size_t bytes_ = 0;
   std::size_t bytes_max_;
+};
+
+// Which markers say nothing any more. One that has records of its transaction before it would leave
+// them open if it went; a producer's last one keeps its epoch.
+class SpentMarkers {
+ public:
+  // Every batch of the range, before anything of it is cleaned, in the log's order.
+  void look_at(const protocol::BatchInfo& info) {
+    if (is_marker(info)) newest_[*info.producer_id] = info.last_offset;
+  }
+  // Every batch that stays, from the log's start on: it is written down no later than a marker
+  // behind it goes.
+  void stays(const protocol::BatchInfo& info) {
+    if (!info.producer_id || !info.transactional()) return;
+    if (info.control())
+      holding_.erase(*info.producer_id);
+    else
+      holding_.insert(*info.producer_id);
+  }
+  // `info`: of the marker that comes next.
+  bool is_spent(const protocol::BatchInfo& info) const {
+    if (!is_marker(info) || holding_.contains(*info.producer_id)) return false;
+    const auto newest = newest_.find(*info.producer_id);
+    return newest != newest_.end() && newest->second > info.last_offset;
+  }
+
+ private:
+  static bool is_marker(const protocol::BatchInfo& info) {
+    return info.control() && info.transactional() && info.producer_id;
+  }
+
+  std::unordered_map<base::ProducerId, base::Offset> newest_;
+  std::unordered_set<base::ProducerId> holding_;
 };
 
 struct CleanRules {

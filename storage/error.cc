@@ -33,6 +33,8 @@ class Category final : public boost::system::error_category {
         return "the record batch is larger than allowed";
       case StorageErrc::out_of_order_sequence:
         return "the producer's sequence number leaves a gap";
+      case StorageErrc::coordinator_fenced:
+        return "a later transaction coordinator was here";
       case StorageErrc::invalid_producer_epoch:
         return "the producer was fenced by a newer epoch";
       case StorageErrc::duplicate_sequence_too_old:

@@ -18,6 +18,7 @@ enum class StorageErrc {
   batch_too_large,
   out_of_order_sequence,   // idempotent producer: a gap
   invalid_producer_epoch,  // idempotent producer: fenced
+  coordinator_fenced,      // a marker of a coordinator before the last
   duplicate_sequence_too_old,
   invalid_producer_state,
   locked,         // another process holds the directory

@@ -184,6 +184,11 @@ Offset SegmentedLog::last_stable_offset(Offset high_watermark) const {
   return producers_.last_stable_offset(high_watermark);
 }
 
+bool SegmentedLog::in_transaction(base::ProducerId id, base::ProducerEpoch epoch) const {
+  const ProducerState::Producer* producer = producers_.find(id);
+  return producer != nullptr && producer->transaction_first_offset && producer->epoch == epoch;
+}
+
 std::vector<OpenTransaction> SegmentedLog::open_transactions() const {
   std::vector<OpenTransaction> all;
   for (const auto& [id, producer] : producers_.open_transactions())
@@ -194,18 +199,22 @@ std::vector<OpenTransaction> SegmentedLog::open_transactions() const {
 
 std::vector<ActiveProducer> SegmentedLog::active_producers() const {
   std::vector<ActiveProducer> all;
-  for (const auto& [id, producer] : producers_.all()) {
-    ActiveProducer one;
-    one.id = id;
-    one.epoch = producer.epoch;
-    if (const auto* const last = producer.last()) one.last_sequence = last->last_sequence;
-    one.last_timestamp_ms = producer.last_timestamp_ms;
-    one.coordinator_epoch = producer.coordinator_epoch;
-    one.transaction_first_offset = producer.transaction_first_offset;
-    all.push_back(one);
-  }
+  for (const auto& [id, producer] : producers_.all()) all.push_back(*active_producer(id));
   std::ranges::sort(all, {}, &ActiveProducer::id);
   return all;
+}
+
+std::optional<ActiveProducer> SegmentedLog::active_producer(base::ProducerId id) const {
+  const ProducerState::Producer* producer = producers_.find(id);
+  if (!producer) return std::nullopt;
+  ActiveProducer one;
+  one.id = id;
+  one.epoch = producer->epoch;
+  if (const auto* const last = producer->last()) one.last_sequence = last->last_sequence;
+  one.last_timestamp_ms = producer->last_timestamp_ms;
+  one.coordinator_epoch = producer->coordinator_epoch;
+  one.transaction_first_offset = producer->transaction_first_offset;
+  return one;
 }
 
 base::Result<void> SegmentedLog::maybe_roll(std::int64_t now_ms) {

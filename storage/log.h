@@ -217,7 +217,11 @@ class Log {
 
   virtual Offset last_stable_offset(Offset high_watermark) const = 0;
   virtual std::vector<OpenTransaction> open_transactions() const = 0;
+  // Whether the producer has one open, begun with this epoch.
+  virtual bool in_transaction(base::ProducerId id, base::ProducerEpoch epoch) const = 0;
   virtual std::vector<ActiveProducer> active_producers() const = 0;  // by id
+  // Nothing: the log does not remember it.
+  virtual std::optional<ActiveProducer> active_producer(base::ProducerId id) const = 0;
   virtual base::Result<std::vector<AbortedTransaction>> aborted_transactions(Offset from,
                                                                              Offset to) const = 0;
 

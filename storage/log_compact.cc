@@ -30,8 +30,8 @@ std::size_t SegmentedLog::cleanable_segments() const {
   return n;
 }
 
-// Records of aborted transactions say nothing about their keys, and are left where they are. Their
-// markers may lie in segments that are not cleaned.
+// Records of aborted transactions say nothing about their keys, and go. Their markers may lie in
+// segments that are not cleaned.
 base::Result<std::vector<CompletedTransaction>> SegmentedLog::all_aborted() const {
   std::vector<CompletedTransaction> all;
   for (const auto& segment : segments_) {
@@ -58,20 +58,23 @@ base::Result<CompactionStats> SegmentedLog::compact(const CompactionLimits& limi
   };
   // In what was compacted before, each key stands once: only what came later can outdate it.
   KeyOffsets keys(limits.key_bytes_max);
+  SpentMarkers markers;
   for (std::size_t i = 0; i < count; ++i) {
     if (segments_[i]->base() < cleaned_to_) continue;
     TRY(auto file, segments_[i]->file());
     CheckedScanner scanner(*file, 0, segments_[i]->size_bytes());
     bool full = false;
-    while (!full && scanner.next())
+    while (!full && scanner.next()) {
+      markers.look_at(scanner.info());
       if (!is_aborted(scanner.info())) TRY_VOID(keys.add_batch(scanner.batch(), full));
+    }
     if (scanner.error()) return StorageErrc::corrupt_batch;
     if (full) count = i;  // the next run goes on from here
     segments_[i]->release();
   }
   for (std::size_t i = 0; i < count; ++i) {
     stats.bytes_before += segments_[i]->size_bytes();
-    TRY_VOID(clean_segment(i, keys, is_aborted, limits, stats));
+    TRY_VOID(clean_segment(i, keys, is_aborted, markers, limits, stats));
     stats.bytes_after += segments_[i]->size_bytes();
     ++stats.segments;
   }
@@ -81,7 +84,7 @@ base::Result<CompactionStats> SegmentedLog::compact(const CompactionLimits& limi
 
 base::Result<void> SegmentedLog::clean_segment(
     std::size_t index, const KeyOffsets& keys,
-    const std::function<bool(const protocol::BatchInfo&)>& is_aborted,
+    const std::function<bool(const protocol::BatchInfo&)>& is_aborted, SpentMarkers& markers,
     const CompactionLimits& limits, CompactionStats& stats) {
   Segment& segment = *segments_[index];
   TRY(auto file, segment.file());
@@ -100,9 +103,13 @@ base::Result<void> SegmentedLog::clean_segment(
         info.next_offset() == tail.end ||
         (producer && producer->last() && producer->last()->last_offset == info.last_offset);
     CleanedBatch cleaned;
-    if (!is_aborted(info)) {
+    if (info.control() || is_aborted(info)) {
+      const bool goes = !rules.keep_batch && (!info.control() || markers.is_spent(info));
+      if (goes) cleaned.what = CleanedBatch::What::dropped;
+    } else {
       TRY(cleaned, clean_batch(scanner.batch(), keys, rules));
     }
+    if (cleaned.what != CleanedBatch::What::dropped) markers.stays(info);
     stats.records_dropped +=
         cleaned.what == CleanedBatch::What::as_it_is ? 0 : cleaned.records_dropped;
     changed = changed || cleaned.what != CleanedBatch::What::as_it_is;

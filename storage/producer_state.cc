@@ -70,7 +70,7 @@ base::Result<void> ProducerState::check_marker(const protocol::BatchInfo& info,
   if (producer->epoch && info.producer_epoch.value_or(-1) < *producer->epoch)
     return StorageErrc::invalid_producer_epoch;
   if (control.coordinator_epoch.value_or(0) < producer->coordinator_epoch)
-    return StorageErrc::invalid_producer_epoch;
+    return StorageErrc::coordinator_fenced;
   return {};
 }
 

@@ -45,6 +45,7 @@ struct ParsedBatches {
 };
 
 class KeyOffsets;
+class SpentMarkers;
 class LogSyncJob;
 
 class SegmentedLog final : public Log {
@@ -80,7 +81,9 @@ class SegmentedLog final : public Log {
   base::Result<std::optional<TimestampOffset>> max_timestamp() const override;
   Offset last_stable_offset(Offset high_watermark) const override;
   std::vector<OpenTransaction> open_transactions() const override;
+  bool in_transaction(base::ProducerId id, base::ProducerEpoch epoch) const override;
   std::vector<ActiveProducer> active_producers() const override;
+  std::optional<ActiveProducer> active_producer(base::ProducerId id) const override;
   base::Result<std::vector<AbortedTransaction>> aborted_transactions(Offset from,
                                                                      Offset to) const override;
   std::unique_ptr<SyncJob> begin_sync() override;
@@ -153,7 +156,7 @@ class SegmentedLog final : public Log {
   base::Result<std::vector<CompletedTransaction>> all_aborted() const;
   base::Result<void> clean_segment(
       std::size_t index, const KeyOffsets& keys,
-      const std::function<bool(const protocol::BatchInfo&)>& is_aborted,
+      const std::function<bool(const protocol::BatchInfo&)>& is_aborted, SpentMarkers& markers,
       const CompactionLimits& limits, CompactionStats& stats);
   base::Result<void> replace_segment(std::size_t index, base::Bytes content);
 

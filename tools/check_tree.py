@@ -26,7 +26,7 @@ LAYERS = {
 IMPURE = (r"<boost/asio|<(thread|mutex|shared_mutex|condition_variable|future|chrono|fstream"
           r"|filesystem|unistd\.h|fcntl\.h|time\.h|ctime)>|<sys/")
 PURE = [r"protocol/(?!base/).*", r"mirror/(machine|reconcile|group_(sync|offsets))\.(h|cc)",
-        r"broker/groups/.*"]
+        r"broker/groups/.*", r"broker/transactions/.*"]
 # A library that one place alone may touch, so that it can be replaced there.
 OWNED = {
     r"<rocksdb/": r"storage/metadata/.*",

@@ -5,8 +5,8 @@
 //   The mirror control APIs are listed to our own clients only, which say who they are from v3 on:
 //   everybody else sees Kafka's keys and nothing besides.
 //   Of Kafka's features group.version is told, at the level that has groups of the "consumer"
-//   protocol. What the others would switch on (metadata.version, transaction.version …) is not
-//   served.
+//   protocol, and transaction.version, at the one whose transactions have an epoch each (KIP-890).
+//   What the others would switch on (metadata.version …) is not served.
 #include <algorithm>
 #include <string_view>
 
@@ -47,9 +47,12 @@ ApiVersionsResponse::ApiKey entry(const protocol::ApiInfo& api) {
 constexpr std::int16_t features_from_zero_since = 4;
 
 void tell_features(ApiVersionsResponse& message, std::int16_t version) {
-  if (version >= features_from_zero_since)
+  if (version >= features_from_zero_since) {
     message.supported_features.push_back({"group.version", 0, 1});
+    message.supported_features.push_back({"transaction.version", 0, 2});
+  }
   message.finalized_features.push_back({"group.version", 1, 1});
+  message.finalized_features.push_back({"transaction.version", 2, 2});
   message.finalized_features_epoch = 0;  // they never change
 }
 

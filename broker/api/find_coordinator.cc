@@ -1,7 +1,9 @@
-// FindCoordinator v0-6: this broker, which makes __consumer_offsets when it is first asked.
-//   v1 key types; v4 several keys; v6 share groups. Transactions and share groups have no
-//   coordinator here (docs/decisions.md).
+// FindCoordinator v0-6: this broker, which makes __consumer_offsets or __transaction_state when it
+// is first asked.
+//   v1 key types; v4 several keys; v6 share groups, which have no coordinator here
+//   (docs/decisions.md).
 #include "broker/api/group_request.h"
+#include "broker/transaction_coordinator.h"
 #include "protocol/messages/find_coordinator.gen.h"
 
 namespace broker::api {
@@ -20,9 +22,8 @@ constexpr std::int32_t no_node = -1;
 ErrorCode check_type(const Request& request, std::int8_t type) {
   switch (static_cast<CoordinatorType>(type)) {
     case CoordinatorType::group:
-      return ErrorCode::none;
     case CoordinatorType::transaction:
-      return ErrorCode::unsupported_version;
+      return ErrorCode::none;
     case CoordinatorType::share:
       return request.version() < share_groups_since ? ErrorCode::invalid_request
                                                     : ErrorCode::coordinator_not_available;
@@ -37,7 +38,10 @@ Task<Response> find_coordinator(Broker& broker, Shard&, Request request) {
   if (!asked) co_return malformed();
   ErrorCode error = check_type(request, asked->key_type);
   if (error == ErrorCode::none) {
-    const auto ready = co_await broker.groups().ensure_topic();
+    const bool of_transactions =
+        asked->key_type == static_cast<std::int8_t>(CoordinatorType::transaction);
+    const auto ready = of_transactions ? co_await broker.transactions().ensure_topic()
+                                       : co_await broker.groups().ensure_topic();
     if (ready.has_error()) error = ErrorCode::coordinator_not_available;
   }
   const bool found = error == ErrorCode::none;

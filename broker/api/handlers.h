@@ -13,6 +13,13 @@ Task<Response> api_versions(Broker&, Shard&, Request);
 Task<Response> init_producer_id(Broker&, Shard&, Request);
 Task<Response> offset_for_leader_epoch(Broker&, Shard&, Request);
 
+Task<Response> add_partitions_to_txn(Broker&, Shard&, Request);
+Task<Response> add_offsets_to_txn(Broker&, Shard&, Request);
+Task<Response> end_txn(Broker&, Shard&, Request);
+Task<Response> write_txn_markers(Broker&, Shard&, Request);
+Task<Response> describe_transactions(Broker&, Shard&, Request);
+Task<Response> list_transactions(Broker&, Shard&, Request);
+
 Task<Response> create_topics(Broker&, Shard&, Request);
 Task<Response> delete_topics(Broker&, Shard&, Request);
 Task<Response> create_partitions(Broker&, Shard&, Request);
@@ -45,6 +52,7 @@ Task<Response> leave_group(Broker&, Shard&, Request);
 Task<Response> offset_commit(Broker&, Shard&, Request);
 Task<Response> offset_fetch(Broker&, Shard&, Request);
 Task<Response> offset_delete(Broker&, Shard&, Request);
+Task<Response> txn_offset_commit(Broker&, Shard&, Request);
 Task<Response> describe_groups(Broker&, Shard&, Request);
 Task<Response> list_groups(Broker&, Shard&, Request);
 Task<Response> delete_groups(Broker&, Shard&, Request);

@@ -1,10 +1,9 @@
-// InitProducerId v0-5, for idempotent producers: a fresh id with epoch 0, whatever the producer had
-// before, as Kafka answers without a transactional id.
-//   A transactional id is refused with UNSUPPORTED_VERSION, which the Java client takes as fatal:
-//   there is no transaction coordinator.
+// InitProducerId v0-5. Idempotent producers are given a fresh id with epoch 0, whatever they had
+// before; those with a transactional id what the transaction coordinator says.
 #include "broker/api/handlers.h"
 #include "broker/api/locate.h"
 #include "broker/producer_ids.h"
+#include "broker/transaction_coordinator.h"
 #include "protocol/messages/init_producer_id.gen.h"
 
 namespace broker::api {
@@ -13,7 +12,8 @@ using protocol::ErrorCode;
 
 namespace {
 constexpr int none = -1;
-}
+constexpr std::int16_t init_fenced_since = 4;  // PRODUCER_FENCED is known
+}  // namespace
 
 Task<Response> init_producer_id(Broker& broker, Shard&, Request request) {
   const auto asked = decode_request<protocol::InitProducerIdRequest>(request);
@@ -27,8 +27,23 @@ Task<Response> init_producer_id(Broker& broker, Shard&, Request request) {
     co_return respond(request, message);
   }
   if (asked->transactional_id) {
-    message.error_code = number(asked->transactional_id->empty() ? ErrorCode::invalid_request
-                                                                 : ErrorCode::unsupported_version);
+    transactions::InitProducerId init;
+    init.transactional_id = *asked->transactional_id;
+    init.timeout_ms = asked->transaction_timeout_ms;
+    if (asked->producer_id != none)
+      init.expected = transactions::Producer{asked->producer_id, asked->producer_epoch};
+    transactions::ProducerAnswer answer;
+    answer.error = ErrorCode::invalid_request;
+    if (!init.transactional_id.empty())
+      answer = co_await broker.transactions().init_producer_id(std::move(init));
+    const bool fenced = answer.error == ErrorCode::producer_fenced;
+    message.error_code =
+        number(fenced && request.version() < init_fenced_since ? ErrorCode::invalid_producer_epoch
+                                                               : answer.error);
+    if (answer.error == ErrorCode::none) {
+      message.producer_id = answer.producer.id;
+      message.producer_epoch = answer.producer.epoch;
+    }
     co_return respond(request, message);
   }
   const auto id = co_await broker.producer_ids().next();

@@ -1,6 +1,7 @@
 // OffsetFetch v1-10.
-//   v2 all topics, an error for the group; v5 leader epoch; v7 stable offsets only, which all are
-//   without transactions; v8 several groups; v9 member epochs; v10 topics by id.
+//   v2 all topics, an error for the group; v5 leader epoch; v7 stable offsets only: where one is
+//   pending in a transaction the client is told to come again (KIP-447); v8 several groups; v9
+//   member epochs; v10 topics by id.
 //   What was not committed is offset -1 without an error.
 #include <utility>
 
@@ -34,65 +35,84 @@ FetchedOffset offset_answer(std::int32_t partition, const groups::CommittedOffse
   return out;
 }
 
+FetchedOffset failed_offset(std::int32_t partition, ErrorCode error) {
+  FetchedOffset out = offset_answer(partition, nullptr);
+  out.error_code = number(error);
+  return out;
+}
+
+// What a group has, as one request sees it.
+struct KnownOffsets {
+  const Snapshot& catalog;
+  const groups::GroupShard& state;
+  const std::string& group;
+  bool by_id = false;
+  bool stable_only = false;
+
+  bool unstable(const std::string& topic, std::int32_t partition) const {
+    return stable_only && state.pending_offsets().has(group, topic, partition);
+  }
+};
+
 // Offsets of a topic that was deleted and made anew say nothing of the new one.
 bool belongs_to(const groups::CommittedOffset& offset, const TopicPtr& topic) {
   return offset.topic_id.is_zero() || !topic || topic->id == offset.topic_id;
 }
 
-void fill_all(const Snapshot& catalog, bool by_id, const groups::TopicOffsets& known,
-              GroupAnswer& answer) {
-  for (const auto& [name, partitions] : known) {
-    const TopicPtr topic = catalog.find(name);
-    if (by_id && !topic) continue;  // cannot be named
+// Of what is pending only what was committed before is told.
+void fill_all(const KnownOffsets& known, GroupAnswer& answer) {
+  const groups::TopicOffsets* committed = known.state.offsets().find(known.group);
+  if (!committed) return;
+  for (const auto& [name, partitions] : *committed) {
+    const TopicPtr topic = known.catalog.find(name);
+    if (known.by_id && !topic) continue;  // cannot be named
     GroupAnswer::Topic& to = answer.topics.emplace_back();
     to.name = name;
     if (topic) to.topic_id = topic->id;
-    for (const auto& [partition, offset] : partitions)
-      if (belongs_to(offset, topic)) to.partitions.push_back(offset_answer(partition, &offset));
+    for (const auto& [partition, offset] : partitions) {
+      if (!belongs_to(offset, topic)) continue;
+      to.partitions.push_back(known.unstable(name, partition)
+                                  ? failed_offset(partition, ErrorCode::unstable_offset_commit)
+                                  : offset_answer(partition, &offset));
+    }
     if (to.partitions.empty()) answer.topics.pop_back();
   }
 }
 
-void fill_asked(const Snapshot& catalog, bool by_id, const GroupAsked& asked,
-                const groups::TopicOffsets* known, GroupAnswer& answer) {
+FetchedOffset asked_offset(const KnownOffsets& known, const std::string& name,
+                           const TopicPtr& topic, std::int32_t partition) {
+  if (known.by_id && !topic) return failed_offset(partition, ErrorCode::unknown_topic_id);
+  if (known.unstable(name, partition))
+    return failed_offset(partition, ErrorCode::unstable_offset_commit);
+  const groups::CommittedOffset* offset = known.state.offsets().find(known.group, name, partition);
+  return offset_answer(partition, offset && belongs_to(*offset, topic) ? offset : nullptr);
+}
+
+void fill_asked(const KnownOffsets& known, const GroupAsked& asked, GroupAnswer& answer) {
   for (const GroupAsked::Topic& from : *asked.topics) {
     GroupAnswer::Topic& to = answer.topics.emplace_back();
     to.name = from.name;
     to.topic_id = from.topic_id;
-    const TopicPtr topic = by_id ? catalog.find(from.topic_id) : catalog.find(from.name);
-    const groups::PartitionOffsets* partitions = nullptr;
-    if (known) {
-      const auto at = known->find(by_id && topic ? topic->name : from.name);
-      if (at != known->end()) partitions = &at->second;
-    }
-    for (const std::int32_t index : from.partition_indexes) {
-      if (by_id && !topic) {
-        to.partitions.push_back(offset_answer(index, nullptr));
-        to.partitions.back().error_code = number(ErrorCode::unknown_topic_id);
-        continue;
-      }
-      const groups::CommittedOffset* offset = nullptr;
-      if (partitions) {
-        const auto at = partitions->find(index);
-        if (at != partitions->end() && belongs_to(at->second, topic)) offset = &at->second;
-      }
-      to.partitions.push_back(offset_answer(index, offset));
-    }
+    const TopicPtr topic =
+        known.by_id ? known.catalog.find(from.topic_id) : known.catalog.find(from.name);
+    const std::string& name = known.by_id && topic ? topic->name : from.name;
+    for (const std::int32_t index : from.partition_indexes)
+      to.partitions.push_back(asked_offset(known, name, topic, index));
   }
 }
 
-Task<GroupAnswer> fetch_group(Broker& broker, SnapshotPtr catalog, bool by_id,
+Task<GroupAnswer> fetch_group(Broker& broker, SnapshotPtr catalog, bool by_id, bool stable_only,
                               const GroupAsked& asked) {
-  auto ask = [&catalog, by_id, &asked](groups::GroupShard& state, groups::Now) {
+  auto ask = [&catalog, by_id, stable_only, &asked](groups::GroupShard& state, groups::Now) {
     groups::Decided<GroupAnswer> out;
     const ErrorCode error = state.check_fetch(asked.group_id, asked.member_id, asked.member_epoch);
     out.answer.error_code = number(error);
     if (error != ErrorCode::none) return out;
-    const groups::TopicOffsets* known = state.offsets().find(asked.group_id);
+    const KnownOffsets known = {*catalog, state, asked.group_id, by_id, stable_only};
     if (asked.topics)
-      fill_asked(*catalog, by_id, asked, known, out.answer);
-    else if (known)
-      fill_all(*catalog, by_id, *known, out.answer);
+      fill_asked(known, asked, out.answer);
+    else
+      fill_all(known, out.answer);
     return out;
   };
   auto outcome = co_await broker.groups().decide(asked.group_id, std::move(ask));
@@ -154,12 +174,13 @@ Task<Response> offset_fetch(Broker& broker, Shard& shard, Request request) {
   OffsetFetchResponse message;
   if (request.version() < several_groups_since) {
     const GroupAsked group = single_group(*asked);
-    GroupAnswer answer = co_await fetch_group(broker, catalog, by_id, group);
+    GroupAnswer answer = co_await fetch_group(broker, catalog, by_id, asked->require_stable, group);
     answer_single(request, group, std::move(answer), message);
     co_return respond(request, message);
   }
   for (const GroupAsked& group : asked->groups)
-    message.groups.push_back(co_await fetch_group(broker, catalog, by_id, group));
+    message.groups.push_back(
+        co_await fetch_group(broker, catalog, by_id, asked->require_stable, group));
   co_return respond(request, message);
 }
 

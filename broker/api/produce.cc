@@ -3,13 +3,13 @@
 //   when the log has it; acks -1: when it is on disk. v5 log start offset; v8 record errors and
 //   messages; v9 flexible; v10 the current leader beside NOT_LEADER_OR_FOLLOWER; v13 topic ids.
 //   A partition that is named twice counts once, as it is named last.
-//   Mirrored topics refuse with POLICY_VIOLATION and name the mirror; transactional batches are
-//   refused, there is no transaction coordinator.
+//   Mirrored topics refuse with POLICY_VIOLATION and name the mirror.
 #include <map>
 #include <unordered_map>
 
 #include "broker/api/handlers.h"
 #include "broker/api/locate.h"
+#include "broker/api/produce_transaction.h"
 #include "protocol/base/clock.h"
 #include "protocol/messages/produce.gen.h"
 #include "protocol/produce_check.h"
@@ -31,13 +31,7 @@ constexpr std::int16_t zstd_since = 7;
 constexpr std::int16_t produce_leader_since = 10;
 constexpr std::int16_t produce_ids_since = 13;
 
-// One partition's batch on its way; all of one shard travel together.
-struct Item {
-  base::TopicPartition id;
-  base::MutableBytes batch;
-  PartitionAnswer* answer;
-  bool durable;  // the answer waits for the disk
-};
+using Item = ProduceItem;
 
 void refuse(PartitionAnswer& answer, ErrorCode error, std::string message = {}) {
   answer.error_code = number(error);
@@ -92,6 +86,15 @@ ErrorCode error_of_missing(Shard& shard, const base::TopicPartition& id) {
                                             : ErrorCode::unknown_topic_or_partition;
 }
 
+// Beside errors that old producers know for something else.
+std::string sentence_of(ErrorCode refused) {
+  if (refused == ErrorCode::invalid_txn_state)
+    return "the partition is not in the producer's transaction";
+  if (refused == ErrorCode::not_enough_replicas)
+    return "the transaction coordinator cannot tell yet; try again";
+  return {};
+}
+
 Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items) {
   std::vector<Written> written;
   const std::int64_t now_ms = base::wall_clock_ms();
@@ -101,7 +104,13 @@ Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items
       refuse(*item.answer, error_of_missing(shard, item.id));
       continue;
     }
-    ProduceAnswer produced = partition->produce(item.batch, now_ms);
+    if (item.refused != ErrorCode::none) {
+      if (item.ticket) partition->give_back(*item.ticket);
+      refuse(*item.answer, item.refused, sentence_of(item.refused));
+      continue;
+    }
+    ProduceAnswer produced = partition->produce(item.batch, now_ms, item.ticket);
+    if (item.ticket) partition->give_back(*item.ticket);
     const base::Offset end = produced.info.last_offset + 1;
     fill(*item.answer, std::move(produced));
     if (item.durable && item.answer->error_code == 0)
@@ -181,8 +190,7 @@ void refuse_all(const std::vector<Wanted>& wanted, ProduceResponse& message, Err
 
 // What spoils the request as a whole: the answer is complete then.
 bool refused_as_a_whole(const std::vector<Wanted>& wanted, const ProduceRequest& asked,
-                        ProduceResponse& message) {
-  bool transactional = false;
+                        ProduceResponse& message, bool& transactional) {
   for (const Wanted& one : wanted) {
     const protocol::ProduceShape shape = protocol::look_at_produce(one.records, true);
     if (shape.not_a_batch) {
@@ -229,7 +237,8 @@ void plan(Broker& broker, const Request& request, const ProduceRequest& asked,
       // The decoder hands out constant views; these bytes are the request's own (handler.h).
       const base::MutableBytes batch = {const_cast<std::byte*>(one.records.data()),
                                         shape.size_bytes};
-      by_shard[broker.shard_index_of(id)].push_back({id, batch, &answer, asked.acks == acks_all});
+      const bool durable = asked.acks == acks_all;
+      by_shard[broker.shard_index_of(id)].push_back({id, one.topic->name, batch, &answer, durable});
     }
   }
 }
@@ -270,19 +279,38 @@ struct Begun {
   protocol::RequestHeader header;
   std::int16_t acks = acks_none;
   ProduceResponse message;
+  // Of a request with transactional batches: these need to be admitted first.
+  std::optional<std::string> transactional_id = {};
+  ByShard to_admit = {};
 };
 
-// Sorts out one request. Nothing: it is malformed.
+// Sorts out one request; what needs nothing more goes to `by_shard`. Nothing: it is malformed.
 std::unique_ptr<Begun> begin(Broker& broker, const Request& request, const Snapshot& catalog,
                              ByShard& by_shard) {
   const auto asked = decode_request<ProduceRequest>(request);
   if (!asked) return nullptr;
-  auto begun = std::make_unique<Begun>(Begun{request.header, asked->acks, {}});
+  auto begun = std::make_unique<Begun>();
+  begun->header = request.header;
+  begun->acks = asked->acks;
   const bool by_id = request.version() >= produce_ids_since;
   const std::vector<Wanted> wanted = sort_out(*asked, by_id, catalog, begun->message);
-  if (!refused_as_a_whole(wanted, *asked, begun->message))
-    plan(broker, request, *asked, wanted, begun->message, by_shard);
+  bool transactional = false;
+  if (refused_as_a_whole(wanted, *asked, begun->message, transactional)) return begun;
+  if (transactional) {
+    begun->transactional_id = asked->transactional_id;
+    begun->to_admit.resize(broker.shard_count());
+  }
+  plan(broker, request, *asked, wanted, begun->message, transactional ? begun->to_admit : by_shard);
   return begun;
+}
+
+Task<bool> admit(Broker& broker, Begun& begun, ByShard& by_shard) {
+  co_await admit_transaction(broker, *begun.transactional_id, begun.header.api_version,
+                             begun.to_admit);
+  for (std::size_t i = 0; i < by_shard.size(); ++i)
+    by_shard[i].insert(by_shard[i].end(), begun.to_admit[i].begin(), begun.to_admit[i].end());
+  begun.to_admit.clear();
+  co_return true;
 }
 
 Response response_to(const Begun& begun) {
@@ -353,6 +381,7 @@ Task<std::vector<Response>> produce_together(Broker& broker, Shard& shard,
     auto begun = begin(broker, request, *catalog, by_shard);
     last_is_malformed = begun == nullptr;
     if (last_is_malformed) break;
+    if (begun->transactional_id) co_await admit(broker, *begun, by_shard);
     all->push_back(std::move(begun));
   }
   std::vector<Job<bool>> flushes = co_await append_all(broker, std::move(by_shard));

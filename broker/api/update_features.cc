@@ -1,5 +1,5 @@
-// UpdateFeatures, versions 0 to 2. The one feature that ApiVersions tells of never changes: each
-// update fails, and with it the request, as for a feature that Kafka does not know.
+// UpdateFeatures, versions 0 to 2. The features that ApiVersions tells of never change: each update
+// fails, and with it the request, as for a feature that Kafka does not know.
 #include <fmt/format.h>
 
 #include "broker/api/handlers.h"

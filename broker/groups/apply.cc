@@ -53,11 +53,11 @@ ClassicMember member_of(protocol::GroupMetadataValue::MemberMetadata value,
 
 }  // namespace
 
-bool GroupShard::apply(base::Bytes key, std::optional<base::Bytes> value) {
+bool GroupShard::apply(base::Bytes key, std::optional<base::Bytes> value, const Place& place) {
   const std::optional<std::int16_t> type = protocol::framed_type(key);
   if (!type) return false;
   if (*type == legacy_offset_type || *type == protocol::OffsetCommitRecordKey::record_type)
-    return apply_offset(key.subspan(sizeof(std::int16_t)), value);
+    return apply_offset(key.subspan(sizeof(std::int16_t)), value, place);
   if (const std::optional<std::string> id = consumer::group_of(key))
     return apply_consumer(*id, key, value);
   protocol::GroupMetadataKey group;
@@ -72,23 +72,45 @@ bool GroupShard::apply(base::Bytes key, std::optional<base::Bytes> value) {
   return true;
 }
 
-bool GroupShard::apply_offset(base::Bytes key, std::optional<base::Bytes> value) {
+bool GroupShard::apply_offset(base::Bytes key, std::optional<base::Bytes> value,
+                              const Place& place) {
   protocol::OffsetCommitRecordKey read;
   if (!protocol::decode(key, protocol::OffsetCommitRecordKey::max_version, read)) return false;
   if (!value) {
     offsets_.erase(read.group, read.topic, read.partition);
+    pending_.forget(read.group, read.topic, read.partition);
     return true;
   }
-  protocol::OffsetCommitRecordValue offset;
-  if (!protocol::unframe_value(*value, offset)) return false;
+  protocol::OffsetCommitRecordValue written;
+  if (!protocol::unframe_value(*value, written)) return false;
+  CommittedOffset offset = offset_of(std::move(written));
+  offset.record_offset = place.offset;
   // Offsets of a group that nobody ever joined: a simple group, without members and protocol type.
   if (!groups_.contains(read.group)) {
     ClassicGroup simple;
     simple.group_id = read.group;
     groups_.emplace(read.group, std::move(simple));
   }
-  offsets_.put(read.group, read.topic, read.partition, offset_of(std::move(offset)));
+  if (place.transaction)
+    pending_.stage(*place.transaction, read.group, read.topic, read.partition, std::move(offset));
+  else
+    offsets_.put(read.group, read.topic, read.partition, std::move(offset));
   return true;
+}
+
+void GroupShard::apply_marker(base::ProducerId producer, bool committed) {
+  const OffsetTable staged = pending_.take(producer);
+  if (!committed) return;
+  for (const auto& [group, topics] : staged.groups()) {
+    for (const auto& [topic, partitions] : topics) {
+      for (const auto& [partition, offset] : partitions) {
+        // Compaction keeps the record that was written last, so that one has to count (C14).
+        const CommittedOffset* known = offsets_.find(group, topic, partition);
+        if (!known || known->record_offset < offset.record_offset)
+          offsets_.put(group, topic, partition, offset);
+      }
+    }
+  }
 }
 
 void GroupShard::apply_classic(const std::string& id, protocol::GroupMetadataValue value) {

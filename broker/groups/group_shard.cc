@@ -130,6 +130,12 @@ Decided<ErrorCode> GroupShard::delete_group(const std::string& id) {
       for (const auto& [partition, offset] : partitions)
         out.records.push_back(offset_tombstone(id, topic, partition));
   }
+  if (const PendingOffsets::Topics* topics = pending_.find(id)) {
+    for (const auto& [topic, partitions] : *topics)
+      for (const auto& [partition, producers] : partitions)
+        if (!offsets_.find(id, topic, partition))
+          out.records.push_back(offset_tombstone(id, topic, partition));
+  }
   if (modern)
     consumer::add_group_tombstones(out.records, *modern);
   else
@@ -160,6 +166,13 @@ Decision GroupShard::forget_topic(const std::string& topic) {
     if (at == topics.end()) continue;
     for (const auto& [partition, offset] : at->second)
       out.records.push_back(offset_tombstone(group, topic, partition));
+  }
+  for (const auto& [group, topics] : pending_.groups()) {
+    const auto at = topics.find(topic);
+    if (at == topics.end()) continue;
+    for (const auto& [partition, producers] : at->second)
+      if (!offsets_.find(group, topic, partition))
+        out.records.push_back(offset_tombstone(group, topic, partition));
   }
   return out;
 }

@@ -20,6 +20,7 @@
 #include "broker/groups/classic_group.h"
 #include "broker/groups/consumer/heartbeat.h"
 #include "broker/groups/offset_table.h"
+#include "broker/groups/pending_offsets.h"
 #include "broker/groups/timer_queue.h"
 #include "broker/groups/types.h"
 #include "protocol/base/random.h"
@@ -112,7 +113,13 @@ class GroupShard {
   // An error for each entry, in their order.
   Decided<std::vector<protocol::ErrorCode>> commit(const OffsetCommit& asked, const Caller& caller,
                                                    Now now);
-  // For a copy of another cluster's groups: non_empty_group if the group lives here.
+  // The same, in the producer's transaction: the offsets are pending until it ends (KIP-447). Of a
+  // refused member no offset is taken, whatever else is wrong with some.
+  Decided<std::vector<protocol::ErrorCode>> commit_in_transaction(const OffsetCommit& asked,
+                                                                  Producer producer,
+                                                                  const Caller& caller, Now now);
+  // For a copy of another cluster's groups: non_empty_group if the group lives here, be it that a
+  // transaction is about to commit offsets of it.
   Decided<protocol::ErrorCode> commit_mirrored(const OffsetCommit& asked, Now now);
   struct DeletedOffsets {
     protocol::ErrorCode error = protocol::ErrorCode::none;
@@ -126,6 +133,7 @@ class GroupShard {
                                   const std::optional<std::string>& member_id,
                                   std::int32_t member_epoch) const;
   const OffsetTable& offsets() const { return offsets_; }
+  const PendingOffsets& pending_offsets() const { return pending_; }
   // Nothing unless it is there and of the classic protocol.
   std::optional<DescribedGroup> describe(const std::string& group) const;
   // Nothing unless it is there and of the "consumer" protocol.
@@ -146,7 +154,9 @@ class GroupShard {
 
   // A record that was written. False: it is malformed, or of a kind that is not known, and nothing
   // was changed.
-  bool apply(base::Bytes key, std::optional<base::Bytes> value);
+  bool apply(base::Bytes key, std::optional<base::Bytes> value, const Place& place);
+  // A marker that was written: the producer's transaction has ended.
+  void apply_marker(base::ProducerId producer, bool committed);
   // All records that there were are applied: members have their session from now on.
   Decision loaded(Now now);
   // This state is given up: everybody who waits is told.
@@ -233,8 +243,12 @@ class GroupShard {
                             Now now) const;
   bool drop_expired(const std::string& id, const Group& group, Now now, Decision& out) const;
 
+  // transactional_offsets.cc
+  std::vector<protocol::ErrorCode> check_in_transaction(const OffsetCommit& asked,
+                                                        const Caller& caller) const;
+
   // apply.cc
-  bool apply_offset(base::Bytes key, std::optional<base::Bytes> value);
+  bool apply_offset(base::Bytes key, std::optional<base::Bytes> value, const Place& place);
   void apply_classic(const std::string& id, protocol::GroupMetadataValue value);
   void forget_group(const std::string& id);
 
@@ -242,6 +256,7 @@ class GroupShard {
   base::Random random_;
   std::map<std::string, Group, std::less<>> groups_;
   OffsetTable offsets_;
+  PendingOffsets pending_;
   TimerQueue timers_;
   consumer::Settings consumer_settings_;
   SettingsOfGroups settings_of_groups_;

@@ -111,6 +111,11 @@ Decided<std::vector<ErrorCode>> GroupShard::commit(const OffsetCommit& asked, co
 Decided<ErrorCode> GroupShard::commit_mirrored(const OffsetCommit& asked, Now now) {
   Decided<ErrorCode> out;
   const auto at = groups_.find(asked.group);
+  // What would be written now would undo what a client here is about to commit.
+  if (pending_.find(asked.group)) {
+    out.answer = ErrorCode::non_empty_group;
+    return out;
+  }
   if (at != groups_.end()) {
     const auto* modern = std::get_if<consumer::ConsumerGroup>(&at->second);
     const auto* group = std::get_if<ClassicGroup>(&at->second);
@@ -126,6 +131,7 @@ Decided<ErrorCode> GroupShard::commit_mirrored(const OffsetCommit& asked, Now no
     if (before) {
       // The sync comes again and again: what it brought before need not be written anew.
       const std::int64_t committed_ms = next.commit_timestamp_ms;
+      next.record_offset = before->record_offset;
       if (!entry.commit_timestamp_ms) next.commit_timestamp_ms = before->commit_timestamp_ms;
       if (next == *before) continue;
       next.commit_timestamp_ms = committed_ms;
@@ -163,22 +169,24 @@ Decided<GroupShard::DeletedOffsets> GroupShard::delete_offsets(const OffsetDelet
     }
     out.answer.topics.push_back(ErrorCode::none);
     for (const std::int32_t partition : topic.partitions)
-      if (offsets_.find(asked.group, topic.name, partition))
+      if (offsets_.find(asked.group, topic.name, partition) ||
+          pending_.has(asked.group, topic.name, partition))
         out.records.push_back(offset_tombstone(asked.group, topic.name, partition));
   }
   return out;
 }
 
-// Whether no offset of the group is left.
+// Whether no offset of the group is left, nor pending.
 bool GroupShard::drop_expired(const std::string& id, const Group& slot, Now now,
                               Decision& out) const {
   const TopicOffsets* topics = offsets_.find(id);
-  if (!topics) return true;
+  const bool has_pending = pending_.find(id) != nullptr;
+  if (!topics) return !has_pending;
   const Age age = age_of(slot);
   if (age == Age::none) return false;
   const auto* group = std::get_if<ClassicGroup>(&slot);
   const auto* modern = std::get_if<consumer::ConsumerGroup>(&slot);
-  bool nothing_left = true;
+  bool nothing_left = !has_pending;
   for (const auto& [topic, partitions] : *topics) {
     const bool subscribed =
         group ? group->is_subscribed_to(topic) : modern->is_subscribed_to(topic);
@@ -188,7 +196,8 @@ bool GroupShard::drop_expired(const std::string& id, const Group& slot, Now now,
       const bool too_old = offset.expire_timestamp_ms
                                ? now.wall_ms >= *offset.expire_timestamp_ms
                                : now.wall_ms - since >= limits_.offsets_retention_ms;
-      if (!subscribed && too_old)
+      // What a transaction is about to commit is in use (C14).
+      if (!subscribed && too_old && !pending_.has(id, topic, partition))
         out.records.push_back(offset_tombstone(id, topic, partition));
       else
         nothing_left = false;

@@ -19,6 +19,9 @@ struct CommittedOffset {
   // Its own, from a client that asked for a retention time; else the broker's retention holds.
   std::optional<std::int64_t> expire_timestamp_ms;
   base::Uuid topic_id;  // zero: not known
+  // Of its record in __consumer_offsets: where commits inside and outside of transactions meet, the
+  // later record counts, whenever its transaction ended.
+  base::Offset record_offset = 0;
   bool operator==(const CommittedOffset&) const = default;
 };
 

@@ -30,6 +30,18 @@ struct Record {
   bool operator==(const Record&) const = default;
 };
 
+// A record's place in the log of its partition.
+struct Place {
+  base::Offset offset = 0;
+  // Set: it is part of this producer's transaction, and counts once that has committed.
+  std::optional<base::ProducerId> transaction = {};
+};
+
+struct Producer {
+  base::ProducerId id = 0;
+  base::ProducerEpoch epoch = 0;
+};
+
 struct JoinReply {
   struct Member {
     std::string member_id;
@@ -64,6 +76,8 @@ struct Reply {
 struct Decision {
   std::vector<Record> records;
   std::vector<Reply> replies;
+  // Set: the records are part of this producer's transaction.
+  std::optional<Producer> transaction = {};
 };
 
 // A decision that answers whoever asked at once.

@@ -15,12 +15,15 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 from lib import process, real_kafka, suite
 from lib.calque import Calque
-from lib.differential import comparison, groups, tables
+from lib.differential import comparison, groups, tables, transactional_offsets
+from lib.differential.broker import Broker
+from lib.differential.codec import Codec
 
 VERSION = comparison.VERSION
 TOOLS = "org.apache.kafka.tools."
-differential = comparison.suite_of(groups.CASES, tables.CLASSIC_GROUP_APIS,
-                                   settings=groups.SETTINGS, ours=groups.SETTINGS)
+differential = comparison.suite_of(
+    groups.CASES + transactional_offsets.CASES, tables.CLASSIC_GROUP_APIS,
+    settings=groups.SETTINGS, ours=groups.SETTINGS)
 
 
 def must_hold(text, *wanted):
@@ -194,6 +197,19 @@ class Consumers:
         rows = [line.split() for line in out.splitlines() if line.startswith("readers")]
         suite.equal("partitions with an offset", len([r for r in rows if r[3] == "5"]), 5)
 
+    def staged(self):
+        """A transaction is open, and its offsets keep their group from being forgotten."""
+        broker = Broker("Calque", self.calque.bootstrap, Codec())
+        txn = transactional_offsets.Transaction(broker, "stages")
+        txn.includes("staged")
+        txn.commit(3, "staged", "orders", [(0, 17), (1, 18)])
+        answers = [one["errorCode"] for _, answer in broker.log for topic in answer["topics"]
+                   for one in topic["partitions"]]
+        broker.close()
+        suite.equal("errors", answers, [0, 0])
+        if "staged" not in self.groups("--list").split():
+            raise AssertionError("the group is not there")
+
     def dump(self):
         """What Kafka's tool reads in our __consumer_offsets."""
         found = ""
@@ -210,12 +226,13 @@ class Consumers:
     def dumped(self):
         found = self.dump()
         must_hold(found, '"group":"readers"', '"topic":"orders"', '"protocolType":"consumer"',
-                  '"offset":5', '"generation"')
+                  '"offset":5', '"generation"', '"group":"staged"', '"offset":18',
+                  "isTransactional: true")
         if "unknown" in found.lower():
             raise AssertionError(f"not understood:\n{found[-3000:]}")
 
     def deleted(self):
-        self.groups("--delete", "--group", "readers")
+        self.groups("--delete", "--group", "readers", "--group", "staged")
         self.calque.kill()
         self.calque.start()
         suite.equal("groups", self.groups("--list").split(), [])
@@ -229,6 +246,7 @@ class Consumers:
                 ("one leaves, the other takes all", self.left),
                 ("kafka-consumer-groups describes", self.described),
                 ("kafka-consumer-groups resets and deletes offsets", self.reset),
+                ("offsets of an open transaction", self.staged),
                 ("Kafka's tool reads __consumer_offsets", self.dumped),
                 ("a deleted group is gone for good", self.deleted), ("a clean end", self.end)]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds our message schemas against those inside Kafka's own jar, field by field.
 
-    compare_schemas.py [KAFKA-CLIENTS.jar [KAFKA-GROUP-COORDINATOR.jar]]
+    compare_schemas.py [KAFKA-CLIENTS.jar [KAFKA-GROUP-COORDINATOR.jar ...]]
 
 Without an argument the jars are those of Kafka 4.4.0, from Maven Central. Compared of each field:
 order, name, type, versions, versions in which it may be null, default, tag; of each message:
@@ -22,6 +22,7 @@ sys.path[:0] = [os.path.join(ROOT, "protocol"), os.path.join(ROOT, "tests")]
 import generate  # noqa: E402
 
 VERSION = "4.4.0"
+COORDINATORS = ("group-coordinator", "transaction-coordinator")  # Whose records are in the jars.
 TYPES = {"bool": "bool", "int8": "i8", "int16": "i16", "uint16": "u16", "int32": "i32",
          "uint32": "u32", "int64": "i64", "float64": "f64", "string": "string", "uuid": "uuid",
          "bytes": "bytes", "records": "records"}
@@ -75,7 +76,7 @@ def kafka_fields(fields, within, structs):
     """[(name, facts, fields below)] in the order of the wire; facts: {what: value}."""
     found = []
     for field in fields:
-        versions = interval(field["versions"], within)
+        versions = interval(field.get("versions") or field["taggedVersions"], within)
         if versions == NOTHING:
             continue
         word = field["type"].removeprefix("[]")
@@ -214,15 +215,16 @@ def default_jar(name="clients"):
     return os.path.join(real_kafka.jars(VERSION), f"kafka-{name}-{VERSION}.jar")
 
 
-def compare_all(jar, coordinator_jar=None):
-    schemas = kafka_schemas(jar)
-    records = kafka_schemas(coordinator_jar or default_jar("group-coordinator"))
+def compare_all(jar, *coordinator_jars):
+    schemas, records = kafka_schemas(jar), {}
+    for one in coordinator_jars or map(default_jar, COORDINATORS):
+        records |= kafka_schemas(one)
     return [d for m in our_messages() for d in compare_message(m, schemas)] + \
         [d for m in our_schemas("record") for d in compare_record(m, records)]
 
 
 def main(arguments):
-    if len(arguments) > 2 or arguments[:1] in (["-h"], ["--help"]):
+    if arguments[:1] in (["-h"], ["--help"]):
         sys.exit(__doc__)
     differences = compare_all(*(arguments or [default_jar()]))
     print("\n".join(differences) if differences else

@@ -41,4 +41,12 @@ std::map<std::string, TopicNames> resolve_regexes(const std::vector<std::string>
   return found;
 }
 
+std::vector<bool> match_regex(const std::string& regex, const std::vector<std::string>& names) {
+  std::vector<bool> matches(names.size());
+  const std::unique_ptr<const re2::RE2> compiled = compile_topic_regex(regex);
+  for (std::size_t i = 0; compiled->ok() && i < names.size(); ++i)
+    matches[i] = re2::RE2::FullMatch(names[i], *compiled);
+  return matches;
+}
+
 }  // namespace broker::groups::consumer

@@ -17,4 +17,7 @@ std::optional<std::string> problem_of_regex(const std::string& regex);
 std::map<std::string, TopicNames> resolve_regexes(const std::vector<std::string>& regexes,
                                                   const TopicsView& topics);
 
+// Which of the names match as a whole. One that cannot be used matches none.
+std::vector<bool> match_regex(const std::string& regex, const std::vector<std::string>& names);
+
 }  // namespace broker::groups::consumer

@@ -15,7 +15,8 @@ import org.apache.kafka.streams.state.Stores;
 
 /**
  * Kafka Streams counts the values of a topic into another, over a topic between them and with a
- * changelog, at least once. It tells its tasks as a member tells its partitions.
+ * changelog, at least once or as `guarantee=…` says. It tells its tasks as a member tells its
+ * partitions.
  *
  *     WordCounter BOOTSTRAP member:INPUT:APPLICATION:PROTOCOL:output=TOPIC:state=FOLDER
  */
@@ -33,6 +34,8 @@ public class WordCounter {
         p.put("commit.interval.ms", 500);
         p.put("replication.factor", 1);
         p.put("state.dir", options.get("state"));
+        if (options.containsKey("guarantee"))
+            p.put("processing.guarantee", options.get("guarantee"));
         p.put("session.timeout.ms", 6000);
         p.put("heartbeat.interval.ms", 1000);
         StreamsBuilder builder = new StreamsBuilder();

@@ -409,6 +409,8 @@ def commit_versions(b):
             b, group, version, named, [(0, 10), (1, 11, None), (2, 12, ""), (3, 1), (-1, 1),
                                        (0, 13, "x" * 101), (0, 14, "x" * 100)]))
         ask(b, "OffsetCommit", version, commit_body(b, group, version, unknown, [(0, 1)]))
+        for nothing in (named, unknown):
+            ask(b, "OffsetCommit", version, commit_body(b, group, version, nothing, []))
         ask(b, "OffsetCommit", version, {"groupId": group, "topics": []})
         ask(b, "OffsetCommit", version, commit_body(b, "", version, named, [(0, 10)]))
         for generation, member in ((5, "m"), (5, ""), (-1, "m"), (0, "")):

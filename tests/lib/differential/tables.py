@@ -17,7 +17,11 @@ ADMINISTRATION_APIS = (
 # By interop/groups_test.py and consumer_groups_test.py, which have Kafkas with other settings.
 CLASSIC_GROUP_APIS = ("OffsetCommit", "OffsetFetch", "FindCoordinator", "JoinGroup", "Heartbeat",
                       "LeaveGroup", "SyncGroup", "DescribeGroups", "ListGroups", "DeleteGroups",
-                      "OffsetDelete")
+                      "OffsetDelete", "TxnOffsetCommit")
+# By interop/transactions_test.py.
+TRANSACTION_APIS = ("InitProducerId", "AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn",
+                    "WriteTxnMarkers", "DescribeTransactions", "ListTransactions")
 CONSUMER_GROUP_APIS = ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
 
-COMPARED = PRODUCE_FETCH_APIS + ADMINISTRATION_APIS + CLASSIC_GROUP_APIS + CONSUMER_GROUP_APIS
+COMPARED = PRODUCE_FETCH_APIS + ADMINISTRATION_APIS + CLASSIC_GROUP_APIS + CONSUMER_GROUP_APIS + \
+    TRANSACTION_APIS

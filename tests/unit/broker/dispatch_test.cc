@@ -66,7 +66,7 @@ TEST_CASE("handlers are found for served versions only, and always for ApiVersio
   CHECK(find_handler(0, 2) == nullptr);  // advertised, refused (A02)
   CHECK(find_handler(0, 14) == nullptr);
   CHECK(find_handler(1, 3) == nullptr);
-  CHECK(find_handler(26, 3) == nullptr);  // a schema is there, a handler is not
+  CHECK(find_handler(17, 0) == nullptr);  // a schema is there, a handler is not
   CHECK(find_handler(18, 0) != nullptr);
   CHECK(find_handler(18, 127) != nullptr);
   CHECK(find_handler(-1, 0) == nullptr);

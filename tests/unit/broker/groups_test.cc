@@ -1,5 +1,5 @@
 // Consumer groups through a whole broker: restarts, full disks, the end of the process, the
-// mirror's door.
+// mirror's door, and that of transactions.
 #include <thread>
 
 #include "broker/group_coordinator.h"
@@ -10,6 +10,7 @@
 #include "protocol/messages/offset_commit.gen.h"
 #include "protocol/messages/offset_fetch.gen.h"
 #include "protocol/messages/sync_group.gen.h"
+#include "protocol/messages/txn_offset_commit.gen.h"
 #include "tests/unit/broker/locked_files.h"
 #include "tests/unit/broker/requests.h"
 
@@ -18,8 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
+// Here offsets come in transactions that no coordinator knows of.
+const std::string unverified = "transaction.partition.verification.enable=false";
 const std::vector<std::string> few_partitions = {"offsets.topic.num.partitions=4",
-                                                 "group.initial.rebalance.delay.ms=0"};
+                                                 "group.initial.rebalance.delay.ms=0", unverified};
 
 std::int16_t find_coordinator(Client& client) {
   protocol::FindCoordinatorRequest asked;
@@ -63,6 +66,65 @@ base::Offset committed(Client& client, const std::string& group, const std::stri
   }
   FAIL("the groups are not loaded");
   return 0;
+}
+
+constexpr base::ProducerId some_producer = 4000;
+
+std::int16_t stage(Client& client, const std::string& group, base::Offset offset,
+                   base::ProducerEpoch epoch = 3, base::ProducerId producer = some_producer,
+                   std::size_t metadata_bytes = 0) {
+  protocol::TxnOffsetCommitRequest asked;
+  asked.transactional_id = "transactional";
+  asked.group_id = group;
+  asked.producer_id = producer;
+  asked.producer_epoch = epoch;
+  auto& to = asked.topics.emplace_back();
+  to.name = "t";
+  auto& one = to.partitions.emplace_back();
+  one.committed_offset = offset;
+  one.committed_metadata = std::string(metadata_bytes, 'm');
+  return client.call<protocol::TxnOffsetCommitResponse>(3, asked)
+      .topics.at(0)
+      .partitions.at(0)
+      .error_code;
+}
+
+// As a consumer that reads only what is committed asks.
+protocol::OffsetFetchResponse::Group stable(Client& client, const std::string& group,
+                                            bool all = false) {
+  protocol::OffsetFetchRequest asked;
+  asked.require_stable = true;
+  auto& from = asked.groups.emplace_back();
+  from.group_id = group;
+  if (all) {
+    from.topics.reset();
+  } else {
+    auto& of = from.topics.emplace().emplace_back();
+    of.name = "t";
+    of.partition_indexes = {0};
+  }
+  return client.call<protocol::OffsetFetchResponse>(9, asked).groups.at(0);
+}
+
+std::int16_t stable_error(Client& client, const std::string& group) {
+  return stable(client, group).topics.at(0).partitions.at(0).error_code;
+}
+
+TransactionMarker marker(bool committed, base::ProducerEpoch epoch = 3,
+                         std::int16_t transaction_version = 0) {
+  TransactionMarker end;
+  end.producer_id = some_producer;
+  end.producer_epoch = epoch;
+  end.committed = committed;
+  end.coordinator_epoch = 2;
+  end.transaction_version = transaction_version;
+  return end;
+}
+
+ErrorCode end_transaction(Running& broker, TransactionMarker end,
+                          std::int32_t partition = partition_for_group("g", 4)) {
+  return broker.run(
+      [&broker, end, partition] { return broker->groups().end_transaction(partition, end); });
 }
 
 protocol::JoinGroupRequest join_request(const std::string& group) {
@@ -237,6 +299,145 @@ TEST_CASE("what cannot be written is refused, and what was acknowledged is there
   CHECK(error == 0);
   CHECK(committed(client, "g") == 3);
   CHECK(heartbeat(client, "g", who) == 0);
+}
+
+TEST_CASE("offsets of a transaction are pending until its marker, also over restarts") {
+  Directory directory;
+  constexpr auto unstable = ErrorCode::unstable_offset_commit;
+  {
+    Running broker(directory, few_partitions);
+    broker.create("t");
+    Client client(broker.port());
+    CHECK(stage(client, "g", 5) == number(ErrorCode::not_coordinator));
+    REQUIRE(find_coordinator(client) == 0);
+    REQUIRE(commit(client, "g", 1) == 0);
+    CHECK(stage(client, "g", 5) == 0);
+    CHECK(stage(client, "g", 6, 3, some_producer, 5000) ==
+          number(ErrorCode::offset_metadata_too_large));
+    CHECK(stage(client, "", 5) == number(ErrorCode::invalid_group_id));
+    CHECK(committed(client, "g") == 1);
+    CHECK(stable_error(client, "g") == number(unstable));
+    CHECK(stable(client, "g", true).topics.at(0).partitions.at(0).error_code == number(unstable));
+  }
+  {
+    Running broker(directory, few_partitions);
+    Client client(broker.port());
+    CHECK(committed(client, "g") == 1);
+    CHECK(stable_error(client, "g") == number(unstable));
+    CHECK(end_transaction(broker, marker(true)) == ErrorCode::none);
+    CHECK(committed(client, "g") == 5);
+    CHECK(stable_error(client, "g") == 0);
+    CHECK(end_transaction(broker, marker(true)) == ErrorCode::none);  // it comes again
+    CHECK(stage(client, "g", 7) == 0);
+    CHECK(end_transaction(broker, marker(false)) == ErrorCode::none);
+    CHECK(committed(client, "g") == 5);
+    // C14
+    CHECK(stage(client, "g", 8) == 0);
+    CHECK(commit(client, "g", 9) == 0);
+    CHECK(end_transaction(broker, marker(true)) == ErrorCode::none);
+    CHECK(committed(client, "g") == 9);
+  }
+  Running broker(directory, few_partitions);
+  Client client(broker.port());
+  CHECK(committed(client, "g") == 9);
+  CHECK(stable_error(client, "g") == 0);
+}
+
+TEST_CASE("who was fenced neither adds to a transaction nor ends one") {
+  Directory directory;
+  Running broker(directory, few_partitions);
+  broker.create("t");
+  Client client(broker.port());
+  CHECK(end_transaction(broker, marker(true)) == ErrorCode::unknown_topic_or_partition);
+  REQUIRE(find_coordinator(client) == 0);
+  constexpr auto fenced = ErrorCode::invalid_producer_epoch;
+  CHECK(stage(client, "g", 5) == 0);
+  CHECK(stage(client, "g", 4, 2) == number(fenced));
+  CHECK(stage(client, "g", 4, -1) == number(fenced));
+  CHECK(stage(client, "g", 4, 3, -1) == number(ErrorCode::invalid_producer_id_mapping));
+  CHECK(end_transaction(broker, marker(true, 2)) == fenced);
+  TransactionMarker late = marker(true);
+  CHECK(end_transaction(broker, late, 4) == ErrorCode::unknown_topic_or_partition);
+  CHECK(end_transaction(broker, late, -1) == ErrorCode::unknown_topic_or_partition);
+  // KIP-890: the marker is of the epoch above; the same one again is no news.
+  CHECK(end_transaction(broker, marker(true, 3, 2)) == fenced);
+  CHECK(committed(client, "g") == -1);
+  CHECK(end_transaction(broker, marker(true, 4, 2)) == ErrorCode::none);
+  CHECK(committed(client, "g") == 5);
+  CHECK(end_transaction(broker, marker(true, 4, 2)) == ErrorCode::none);
+  CHECK(stage(client, "g", 6) == number(fenced));
+  CHECK(stage(client, "g", 6, 4) == 0);
+  CHECK(end_transaction(broker, marker(true, 4, 2)) == fenced);
+  late = marker(true, 5, 2);
+  late.coordinator_epoch = 1;
+  CHECK(end_transaction(broker, late) == fenced);
+  CHECK(end_transaction(broker, marker(false, 5, 2)) == ErrorCode::none);
+  CHECK(committed(client, "g") == 5);
+  CHECK(stable_error(client, "g") == 0);
+}
+
+TEST_CASE("what is pending outlives the compaction of its log, and so does what was decided") {
+  Directory directory;
+  const std::vector<std::string> settings = {"offsets.topic.num.partitions=1",
+                                             "offsets.topic.segment.bytes=2000",
+                                             "log.cleaner.backoff.ms=3600000", unverified};
+  const auto end = [](Running& broker, bool commit) {
+    return end_transaction(broker, marker(commit), 0);
+  };
+  const auto compact = [](Running& broker) {
+    auto job = [&broker]() -> boost::asio::awaitable<storage::CompactionStats> {
+      const TopicPtr topic = Shard::current()->catalog()->find(consumer_offsets_topic);
+      const base::TopicPartition id = {topic->id, 0};
+      auto there = [&broker, id]() -> boost::asio::awaitable<storage::CompactionStats> {
+        const auto done = co_await broker->shard_of(id).find(id)->compact(base::wall_clock_ms());
+        co_return done.has_value() ? *done : storage::CompactionStats();
+      };
+      co_return co_await on(broker->shard_of(id), std::move(there));
+    };
+    return broker.run(std::move(job));
+  };
+  const auto check = [](Client& client) {
+    CHECK(committed(client, "plain") == 199);
+    CHECK(committed(client, "decided") == 198);
+    CHECK(committed(client, "overtaken") == 1000);
+    CHECK(committed(client, "open") == 1);
+    CHECK(stable_error(client, "open") == number(ErrorCode::unstable_offset_commit));
+    CHECK(stable_error(client, "decided") == 0);
+  };
+  {
+    Running broker(directory, settings);
+    broker.create("t");
+    Client client(broker.port());
+    REQUIRE(find_coordinator(client) == 0);
+    REQUIRE(commit(client, "open", 1) == 0);
+    for (base::Offset i = 0; i < 200; ++i) {
+      REQUIRE(commit(client, "plain", i) == 0);
+      REQUIRE(stage(client, "decided", i) == 0);
+      if (i == 100) REQUIRE(stage(client, "overtaken", i) == 0);
+      if (i == 100) REQUIRE(commit(client, "overtaken", 1000) == 0);
+      REQUIRE(end(broker, i % 2 == 0) == ErrorCode::none);
+    }
+    REQUIRE(stage(client, "open", 2, 0, some_producer + 1) == 0);
+    for (base::Offset i = 0; i < 100; ++i) REQUIRE(commit(client, "later", i) == 0);
+    const storage::CompactionStats stats = compact(broker);
+    CHECK(stats.segments > 10);
+    CHECK(stats.records_dropped >= 290);
+    check(client);
+  }
+  {
+    Running broker(directory, settings);
+    Client client(broker.port());
+    check(client);
+    TransactionMarker last = marker(true, 0);
+    last.producer_id = some_producer + 1;
+    CHECK(end_transaction(broker, last, 0) == ErrorCode::none);
+    for (base::Offset i = 0; i < 100; ++i) REQUIRE(commit(client, "later", i) == 0);
+    compact(broker);
+  }
+  Running broker(directory, settings);
+  Client client(broker.port());
+  CHECK(committed(client, "open") == 2);
+  CHECK(committed(client, "decided") == 198);
 }
 
 }  // namespace broker::test

@@ -164,7 +164,8 @@ class Coordinated {
     }
   }
   static bool apply(GroupShard& state, const Record& one) {
-    return state.apply(one.key, one.value ? std::optional<base::Bytes>(*one.value) : std::nullopt);
+    return state.apply(one.key, one.value ? std::optional<base::Bytes>(*one.value) : std::nullopt,
+                       Place());
   }
   std::string replay_problem() {
     const auto again = fresh();

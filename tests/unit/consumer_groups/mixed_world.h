@@ -105,7 +105,8 @@ class Coordinated : public consumer::HeartbeatDoor {
     return state;
   }
   static bool apply(GroupShard& state, const Record& one) {
-    return state.apply(one.key, one.value ? std::optional<base::Bytes>(*one.value) : std::nullopt);
+    return state.apply(one.key, one.value ? std::optional<base::Bytes>(*one.value) : std::nullopt,
+                       Place());
   }
   void advance(std::int64_t monotonic_ms) {
     now_.wall_ms += monotonic_ms - now_.monotonic_ms;

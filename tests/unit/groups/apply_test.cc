@@ -37,7 +37,7 @@ TEST_CASE("offsets of every version are read") {
   value.commit_timestamp = 100;
   for (std::int16_t version = 0; version <= 4; ++version) {
     GroupShard state = empty_state();
-    REQUIRE(state.apply(offset_key(), protocol::frame_value(value, version)));
+    REQUIRE(state.apply(offset_key(), protocol::frame_value(value, version), Place()));
     const CommittedOffset* found = state.offsets().find("g", "t", 2);
     REQUIRE(found);
     CHECK(found->offset == 9);
@@ -48,7 +48,7 @@ TEST_CASE("offsets of every version are read") {
   }
   value.expire_timestamp = 200;
   GroupShard state = empty_state();
-  REQUIRE(state.apply(offset_key(), protocol::frame_value(value, 1)));
+  REQUIRE(state.apply(offset_key(), protocol::frame_value(value, 1), Place()));
   CHECK(state.offsets().find("g", "t", 2)->expire_timestamp_ms == 200);
 }
 
@@ -56,9 +56,9 @@ TEST_CASE("an offset with a key of the oldest type is read") {
   GroupShard state = empty_state();
   base::Buffer key = offset_key();
   key[1] = std::byte{0};
-  REQUIRE(state.apply(key, protocol::frame_value(protocol::OffsetCommitRecordValue(), 0)));
+  REQUIRE(state.apply(key, protocol::frame_value(protocol::OffsetCommitRecordValue(), 0), Place()));
   CHECK(state.offsets().count() == 1);
-  REQUIRE(state.apply(key, std::nullopt));
+  REQUIRE(state.apply(key, std::nullopt, Place()));
   CHECK(state.offsets().count() == 0);
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("groups of every version are read") {
   member.assignment = assigned;
   for (std::int16_t version = 0; version <= 4; ++version) {
     GroupShard state = empty_state();
-    REQUIRE(state.apply(group_key(), protocol::frame_value(value, version)));
+    REQUIRE(state.apply(group_key(), protocol::frame_value(value, version), Place()));
     const auto& group = std::get<ClassicGroup>(state.groups().at("g"));
     CHECK(group.generation == 5);
     CHECK(group.is_in(ClassicState::stable));
@@ -102,7 +102,7 @@ TEST_CASE("a leader that is no member does not lead") {
   value.leader = "gone";
   for (const char* id : {"b", "a"}) value.members.emplace_back().member_id = id;
   GroupShard state = empty_state();
-  REQUIRE(state.apply(group_key(), protocol::frame_value(value, 3)));
+  REQUIRE(state.apply(group_key(), protocol::frame_value(value, 3), Place()));
   CHECK(std::get<ClassicGroup>(state.groups().at("g")).is_leader("a"));
 }
 
@@ -115,7 +115,7 @@ TEST_CASE("a subscription that is none is not known") {
   member.member_id = "m";
   member.subscription = damaged;
   GroupShard state = empty_state();
-  REQUIRE(state.apply(group_key(), protocol::frame_value(value, 3)));
+  REQUIRE(state.apply(group_key(), protocol::frame_value(value, 3), Place()));
   const auto& group = std::get<ClassicGroup>(state.groups().at("g"));
   CHECK(!group.subscribed_topics());
   CHECK(group.is_subscribed_to("anything"));  // it may be
@@ -124,18 +124,18 @@ TEST_CASE("a subscription that is none is not known") {
 TEST_CASE("what is no record of ours changes nothing") {
   GroupShard state = empty_state();
   const base::Buffer good = protocol::frame_value(protocol::OffsetCommitRecordValue(), 3);
-  CHECK(!state.apply({}, std::nullopt));
-  CHECK(!state.apply(bytes("x"), good));
-  CHECK(!state.apply(bytes(std::string("\0\x63zz", 4)), good));  // type 99
+  CHECK(!state.apply({}, std::nullopt, Place()));
+  CHECK(!state.apply(bytes("x"), good, Place()));
+  CHECK(!state.apply(bytes(std::string("\0\x63zz", 4)), good, Place()));  // type 99
   base::Buffer cut = offset_key();
   cut.pop_back();
-  CHECK(!state.apply(cut, good));
-  CHECK(!state.apply(offset_key(), base::Bytes()));
+  CHECK(!state.apply(cut, good, Place()));
+  CHECK(!state.apply(offset_key(), base::Bytes(), Place()));
   base::Buffer later = good;
   later[1] = std::byte{9};
-  CHECK(!state.apply(offset_key(), later));
-  CHECK(!state.apply(group_key(), bytes(std::string("\0\3", 2))));
+  CHECK(!state.apply(offset_key(), later, Place()));
+  CHECK(!state.apply(group_key(), bytes(std::string("\0\3", 2)), Place()));
   CHECK(state.groups().empty());
   CHECK(state.offsets().count() == 0);
-  CHECK(state.apply(group_key(), std::nullopt));  // a tombstone of what is not there
+  CHECK(state.apply(group_key(), std::nullopt, Place()));  // a tombstone of what is not there
 }

@@ -235,7 +235,7 @@ TEST_CASE("a group that is full takes nobody") {
 
 TEST_CASE("a limit that was lowered takes effect with the next rebalance") {
   Two two;
-  std::vector<Record> log = two.c.log();
+  std::vector<Entry> log = two.c.log();
   Limits limits;
   limits.members_max = 1;
   Coordinator c(limits);

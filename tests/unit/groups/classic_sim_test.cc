@@ -1,5 +1,6 @@
 // Random consumers against the coordinator: they join, assign, commit, fall silent, leave and come
-// back, and the coordinator is restarted. SEEDS=n runs so many, SEED=n only that one.
+// back, some commit in transactions of producers, and the coordinator is restarted. SEEDS=n runs so
+// many, SEED=n only that one.
 #include <algorithm>
 #include <set>
 
@@ -42,6 +43,8 @@ class World {
       check();
     }
     settle();
+    while (!staged_.empty()) end_transaction(staged_.begin()->first, random_.chance(50));
+    CHECK(c_.state().pending_offsets() == PendingOffsets());
     // In the end everybody is silent, and the groups become empty: nobody is waited for for ever.
     for (int i = 0; i < 40; ++i) {
       c_.pass(60'000);
@@ -104,7 +107,7 @@ class World {
 
   void step() {
     SimMember& one = members_[random_.below(members_.size())];
-    switch (random_.below(12)) {
+    switch (random_.below(14)) {
       case 0:
       case 1:
       case 2:
@@ -132,6 +135,13 @@ class World {
         break;
       case 11:
         if (random_.chance(50)) c_.clean();
+        if (random_.chance(5)) delete_group(one.who.group);
+        break;
+      case 12:
+        stage(one, static_cast<base::ProducerId>(random_.below(3)));
+        break;
+      case 13:
+        end_transaction(static_cast<base::ProducerId>(random_.below(3)), random_.chance(60));
         break;
     }
   }
@@ -163,6 +173,41 @@ class World {
     if (c_.commit_one(one.who.group, offset, one.stable ? &one.who : nullptr) == ErrorCode::none)
       acknowledged_[one.who.group] = offset;
   }
+  // Offsets rise with every attempt, so that of two the larger was written later.
+  void stage(SimMember& one, base::ProducerId producer) {
+    OffsetCommit what;
+    what.group = one.who.group;
+    if (one.stable) {
+      what.member_id = one.who.member_id;
+      what.generation_or_epoch = one.who.generation;
+      what.instance_id = one.who.instance_id;
+    }
+    const base::Offset offset = ++last_offset_;
+    what.entries.push_back({"t", {}, 0, offset, 3, "m"});
+    what.entries.push_back({"t", {}, 1, offset, 3, std::string(4097, 'x')});  // C15
+    const auto errors = c_.stage(producer, what);
+    if (errors[0] != ErrorCode::none) return;
+    CHECK(errors[1] == ErrorCode::offset_metadata_too_large);
+    staged_[producer][what.group] = offset;
+  }
+  void end_transaction(base::ProducerId producer, bool committed) {
+    c_.end_transaction(producer, committed);
+    const auto at = staged_.find(producer);
+    if (at == staged_.end()) return;
+    if (committed)
+      for (const auto& [group, offset] : at->second)
+        acknowledged_[group] = std::max(acknowledged_[group], offset);
+    staged_.erase(at);
+  }
+  void delete_group(const std::string& id) {
+    if (c_.run(c_.state().delete_group(id)) != ErrorCode::none) return;
+    acknowledged_.erase(id);
+    for (auto& [producer, offsets] : staged_) offsets.erase(id);
+    std::erase_if(staged_, [](const auto& one) { return one.second.empty(); });
+  }
+  bool is_staged(const std::string& id) const {
+    return std::ranges::any_of(staged_, [&](const auto& one) { return one.second.contains(id); });
+  }
   // The process ends, with or without a word; its successor knows nothing.
   void lapse(SimMember& one) {
     if (!one.who.member_id.empty() && random_.chance(50))
@@ -174,6 +219,7 @@ class World {
     one.stable = false;
   }
   void restart() {
+    if (random_.chance(50)) c_.compact();
     c_.restart();
     // A generation whose assignment was not written did not happen: its number comes again.
     for (auto& [id, known] : generations_) {
@@ -248,6 +294,11 @@ class World {
       deleted_.insert(id);
       forget(id);
     }
+    for (const std::string id : {"g", "h"}) {
+      CHECK(c_.state().pending_offsets().has(id, "t", 0) == is_staged(id));
+      CHECK(!c_.state().pending_offsets().has(id, "t", 1));
+      if (is_staged(id)) CHECK(c_.has(id));  // C14
+    }
     // What was acknowledged is there: nothing is older than the retention in this world.
     for (const auto& [group, offset] : acknowledged_) {
       const CommittedOffset* found = c_.state().offsets().find(group, "t", 0);
@@ -269,6 +320,7 @@ class World {
   std::vector<SimMember> members_;
   base::Offset last_offset_ = 0;
   std::map<std::string, base::Offset> acknowledged_;
+  std::map<base::ProducerId, std::map<std::string, base::Offset>> staged_;
   std::map<std::string, std::int32_t> generations_;
   std::set<std::string> deleted_;
   std::map<std::pair<std::string, std::int32_t>, Led> led_;

@@ -52,6 +52,13 @@ struct Consumer {
   std::int32_t generation = -1;  // what it was last told
 };
 
+// What stands in the log at an offset: a record, or the end of a transaction.
+struct Entry {
+  Place place;
+  Record record = {};
+  std::optional<bool> committed = {};  // set: the marker of place.transaction
+};
+
 class Coordinator {
  public:
   explicit Coordinator(Limits limits = {}, std::uint64_t seed = 1)
@@ -65,7 +72,7 @@ class Coordinator {
   }
   bool has(const std::string& id = "g") { return state_->groups().contains(id); }
   Now now() const { return now_; }
-  std::vector<Record>& log() { return log_; }
+  std::vector<Entry>& log() { return log_; }
 
   Ticket begin_join(const Consumer& who) {
     protocol::JoinGroupRequest asked;
@@ -174,6 +181,31 @@ class Coordinator {
     what.entries.push_back({topic, {}, 0, offset, 3, "m"});
     return commit(what).at(0);
   }
+  std::vector<ErrorCode> stage(base::ProducerId producer, const OffsetCommit& what,
+                               std::int16_t version = 5) {
+    auto decided =
+        state_->commit_in_transaction(what, {producer, 0}, {version, "client", "/127.0.0.1"}, now_);
+    auto errors = decided.answer;
+    carry_out(std::move(decided));
+    return errors;
+  }
+  // One offset, from outside of the group, in the producer's transaction.
+  ErrorCode stage_one(base::ProducerId producer, const std::string& group, base::Offset offset,
+                      const std::string& topic = "t") {
+    OffsetCommit what;
+    what.group = group;
+    what.entries.push_back({topic, {}, 0, offset, 3, "m"});
+    return stage(producer, what).at(0);
+  }
+  void end_transaction(base::ProducerId producer, bool committed) {
+    state_->apply_marker(producer, committed);
+    replica_->apply_marker(producer, committed);
+    Place place;
+    place.offset = log_end_++;
+    place.transaction = producer;
+    log_.push_back({place, {}, committed});
+    check_replay();
+  }
   template <class Answer>
   Answer run(Decided<Answer> decided) {
     Answer answer = std::move(decided.answer);
@@ -198,15 +230,51 @@ class Coordinator {
   }
   // All that is left is the log. Who waited hears nothing.
   void restart() {
+    if (!log_.empty()) log_end_ = log_.back().place.offset + 1;
     state_ = replayed();
     replica_ = replayed();
     carry_out(state_->loaded(now_));
+  }
+
+  // As storage compacts: before the first transaction that is open only the last record of each key
+  // is kept. Of aborted ones nothing need be kept either, nor what tombstones stand for.
+  void compact() {
+    std::map<base::ProducerId, std::pair<base::Offset, bool>> ends;  // seen from the end
+    base::Offset bound = log_end_;
+    std::vector<bool> aborted(log_.size(), false);
+    for (std::size_t i = log_.size(); i-- > 0;) {
+      const Entry& one = log_[i];
+      if (!one.place.transaction) continue;
+      const base::ProducerId producer = *one.place.transaction;
+      if (one.committed) {
+        ends[producer] = {one.place.offset, *one.committed};
+      } else if (!ends.contains(producer)) {
+        bound = one.place.offset;
+      } else {
+        aborted[i] = !ends[producer].second;
+      }
+    }
+    std::map<base::Buffer, base::Offset> last;
+    for (std::size_t i = 0; i < log_.size(); ++i) {
+      const Entry& one = log_[i];
+      if (!one.committed && !aborted[i] && one.place.offset < bound)
+        last[one.record.key] = one.place.offset;
+    }
+    std::vector<Entry> kept;
+    for (std::size_t i = 0; i < log_.size(); ++i) {
+      const Entry& one = log_[i];
+      const bool newest = !aborted[i] && one.record.value && last.contains(one.record.key) &&
+                          last[one.record.key] == one.place.offset;
+      if (one.committed || one.place.offset >= bound || newest) kept.push_back(one);
+    }
+    log_ = std::move(kept);
   }
 
   // `replica_` has heard of the records alone, each as it was written.
   void check_replay() {
     const GroupShard* other = replica_.get();
     CHECK(other->offsets() == state_->offsets());
+    CHECK(other->pending_offsets() == state_->pending_offsets());
     for (const auto& [id, slot] : other->groups()) CHECK(has(id));
     for (const auto& [id, slot] : state_->groups()) {
       const auto& mine = std::get<ClassicGroup>(slot);
@@ -228,20 +296,27 @@ class Coordinator {
   }
   std::unique_ptr<GroupShard> replayed() {
     auto state = fresh();
-    for (const Record& one : log_) {
-      std::optional<base::Bytes> value;
-      if (one.value) value = base::Bytes(*one.value);
-      REQUIRE(state->apply(one.key, value));
+    for (const Entry& one : log_) {
+      if (one.committed)
+        state->apply_marker(*one.place.transaction, *one.committed);
+      else
+        REQUIRE(apply(*state, one));
     }
     return state;
   }
+  static bool apply(GroupShard& state, const Entry& one) {
+    std::optional<base::Bytes> value;
+    if (one.record.value) value = base::Bytes(*one.record.value);
+    return state.apply(one.record.key, value, one.place);
+  }
   void carry_out(Decision decision) {
+    Place place;
+    if (decision.transaction) place.transaction = decision.transaction->id;
     for (Record& one : decision.records) {
-      std::optional<base::Bytes> value;
-      if (one.value) value = base::Bytes(*one.value);
-      REQUIRE(state_->apply(one.key, value));
-      REQUIRE(replica_->apply(one.key, value));
-      log_.push_back(std::move(one));
+      place.offset = log_end_++;
+      log_.push_back({place, std::move(one)});
+      REQUIRE(apply(*state_, log_.back()));
+      REQUIRE(apply(*replica_, log_.back()));
     }
     for (Reply& one : decision.replies) {
       CHECK(!replies_.contains(one.ticket));  // nobody is answered twice
@@ -278,7 +353,8 @@ class Coordinator {
   std::uint64_t seed_;
   std::unique_ptr<GroupShard> state_;
   std::unique_ptr<GroupShard> replica_;
-  std::vector<Record> log_;
+  std::vector<Entry> log_;
+  base::Offset log_end_ = 0;
   Now now_{1'000, 1'700'000'000'000};
   Ticket last_ticket_ = 0;
   std::map<Ticket, std::variant<JoinReply, SyncReply>> replies_;

@@ -444,5 +444,5 @@ TEST_CASE("the leader's door: offsets, epochs, append time, limits, transactions
   CHECK(aborted->front().first_offset == 4);
   base::Buffer stale = make_marker(0, 0, 1, 3, protocol::TransactionResult::abort, 4);
   CHECK(log->append_as_leader(stale, 7, 0, storage::AppendOrigin::coordinator).error() ==
-        StorageErrc::invalid_producer_epoch);
+        StorageErrc::coordinator_fenced);
 }

@@ -166,7 +166,7 @@ TEST_CASE("B14: a user's key equal to a marker's does not touch markers") {
       if (reopened) log = open(files);
       const Content content = content_of(*log);
       CHECK(content.controls == 1);
-      CHECK(content.keys.contains(0));  // an aborted transaction is left alone
+      CHECK(content.keys.contains(0));  // the producer's last batch stays
       CHECK_FALSE(content.keys.contains(3));
       CHECK(log->aborted_transactions(0, 6)->size() == (abort ? 1u : 0u));
       CHECK(log->last_stable_offset(6) == 6);
@@ -199,6 +199,56 @@ TEST_CASE("an aborted record does not outdate a committed one, wherever the mark
   CHECK(log->dirty_ratio() == 0);
   CHECK(content_of(*log).keys.contains(0));
   CHECK(content_of(*log).keys.contains(1));
+}
+
+TEST_CASE("markers go when nothing of their transactions is left, aborted records at once") {
+  FaultFileSystem files(1);
+  auto log = open(files);
+  base::Offset next = 0;
+  const auto transaction = [&](base::ProducerId producer, const std::string& key, bool commit) {
+    protocol::BatchOptions options;
+    options.base_offset = next;
+    options.partition_leader_epoch = 0;
+    options.producer_id = producer;
+    options.producer_epoch = 0;
+    options.transactional = true;
+    protocol::BatchBuilder builder(options);
+    const std::string value = std::to_string(next) + (commit ? " committed" : " aborted");
+    builder.add(1000, base::as_bytes(key), base::as_bytes(value));
+    REQUIRE(log->append_verbatim(std::move(builder).build(), 0, 0));
+    REQUIRE(log->append_verbatim(make_marker(next + 1, 0, producer, 0,
+                                             commit ? protocol::TransactionResult::commit
+                                                    : protocol::TransactionResult::abort),
+                                 0, 0));
+    next += 2;
+  };
+  transaction(4, "kept", true);
+  for (int i = 0; i < 100; ++i) {
+    transaction(3, "same", i % 2 == 0);
+    if (i % 10 == 0) transaction(4, "other", i % 20 != 0);
+  }
+  REQUIRE(log->maybe_roll(std::int64_t{1} << 50));
+  REQUIRE(sync(*log));
+  std::map<std::string, std::string> last;
+  for (int run = 0; run < 3; ++run) {
+    REQUIRE(log->compact(limits(0)));
+    const Content content = content_of(*log);
+    if (run == 0) last = content.last;
+    CHECK(content.last == last);
+    CHECK(last.at("kept") == "0 committed");
+    CHECK(last.at("same").ends_with(" committed"));
+    CHECK(last.at("other").ends_with(" committed"));
+    CHECK(content.keys.contains(0));
+    // Each segment ends where it did, be it with a record that was aborted; each record that is
+    // left has the marker behind it.
+    CHECK(content.keys.size() < 15);
+    CHECK(content.controls <= log->segment_count() + 3);
+    CHECK(log->segment_count() < 80);
+    log = open(files, run == 1 ? next : 0);
+    CHECK(log->log_end() == next);
+    CHECK(log->open_transactions().empty());
+    CHECK(log->last_stable_offset(next) == next);
+  }
 }
 
 TEST_CASE("B18: one key a thousand times and its tombstone: the log end stays") {

@@ -1,0 +1,157 @@
+// Transactions through a broker, where unmodified clients do not get to: partitions that are gone
+// or a mirror's when their transaction ends.
+#include <thread>
+
+#include "broker/partition.h"
+#include "broker/transaction_coordinator.h"
+#include "protocol/messages/add_partitions_to_txn.gen.h"
+#include "protocol/messages/describe_transactions.gen.h"
+#include "protocol/messages/end_txn.gen.h"
+#include "protocol/messages/find_coordinator.gen.h"
+#include "protocol/messages/init_producer_id.gen.h"
+#include "tests/unit/broker/requests.h"
+
+namespace broker::test {
+namespace {
+
+const std::vector<std::string> few_states = {"transaction.state.log.num.partitions=2"};
+
+struct SimpleProducer {
+  Client& client;
+  std::string id;
+  base::ProducerId producer_id = -1;
+  base::ProducerEpoch epoch = -1;
+
+  std::int16_t init() {
+    protocol::FindCoordinatorRequest find;
+    find.key_type = 1;
+    find.coordinator_keys = {id};
+    const auto found = client.call<protocol::FindCoordinatorResponse>(4, find);
+    REQUIRE(found.coordinators.at(0).error_code == 0);
+    protocol::InitProducerIdRequest asked;
+    asked.transactional_id = id;
+    asked.transaction_timeout_ms = 60'000;
+    const auto answer = client.call<protocol::InitProducerIdResponse>(4, asked);
+    producer_id = answer.producer_id;
+    epoch = answer.producer_epoch;
+    return answer.error_code;
+  }
+  std::int16_t add(const std::vector<std::string>& topics) {
+    protocol::AddPartitionsToTxnRequest asked;
+    asked.v3_and_below_transactional_id = id;
+    asked.v3_and_below_producer_id = producer_id;
+    asked.v3_and_below_producer_epoch = epoch;
+    for (const std::string& topic : topics) {
+      auto& one = asked.v3_and_below_topics.emplace_back();
+      one.name = topic;
+      one.partitions = {0};
+    }
+    const auto answer = client.call<protocol::AddPartitionsToTxnResponse>(3, asked);
+    return answer.results_by_topic_v3_and_below.at(0)
+        .results_by_partition.at(0)
+        .partition_error_code;
+  }
+  std::int16_t end(bool commit) {
+    protocol::EndTxnRequest asked;
+    asked.transactional_id = id;
+    asked.producer_id = producer_id;
+    asked.producer_epoch = epoch;
+    asked.committed = commit;
+    return client.call<protocol::EndTxnResponse>(3, asked).error_code;
+  }
+  std::string state() {
+    protocol::DescribeTransactionsRequest asked;
+    asked.transactional_ids = {id};
+    const auto answer = client.call<protocol::DescribeTransactionsResponse>(0, asked);
+    return answer.transaction_states.at(0).transaction_state;
+  }
+};
+
+// Runs `f` with the partition on its shard.
+template <class F>
+auto with_partition(Running& broker, const TopicPtr& topic, F f) {
+  using Result = decltype(f(std::declval<Partition&>()));
+  auto job = [&broker, topic, f]() -> boost::asio::awaitable<Result> {
+    const base::TopicPartition id = {topic->id, 0};
+    auto there = [&broker, id, f]() -> boost::asio::awaitable<Result> {
+      co_return f(*broker->shard_of(id).find(id));
+    };
+    co_return co_await on(broker->shard_of(id), std::move(there));
+  };
+  return broker.run(std::move(job));
+}
+
+base::Offset end_of(Running& broker, const TopicPtr& topic) {
+  return with_partition(broker, topic, [](Partition& partition) { return partition.log_end(); });
+}
+
+}  // namespace
+
+TEST_CASE("a transaction ends though a partition is gone and another a mirror's") {
+  Directory directory;
+  Running broker(directory, few_states);
+  const TopicPtr here = broker.create("here");
+  const TopicPtr gone = broker.create("gone");
+  const TopicPtr mirrored = broker.create("mirrored");
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  REQUIRE(producer.init() == 0);
+  REQUIRE(producer.add({"here", "gone", "mirrored"}) == 0);
+  auto remove = [&broker, id = gone->id] { return broker->catalog().delete_topic(id); };
+  REQUIRE(broker.run(std::move(remove)).has_value());
+  with_partition(broker, mirrored, [](Partition& partition) {
+    partition.refuse_writes();
+    return true;
+  });
+  CHECK(producer.end(true) == 0);
+  CHECK(producer.state() == "CompleteCommit");
+  CHECK(end_of(broker, here) == 1);
+  CHECK(end_of(broker, mirrored) == 0);  // what a mirror copies is not touched
+}
+
+TEST_CASE("a ticket is good until a marker of its producer comes") {
+  Directory directory;
+  Running broker(directory, few_states);
+  const TopicPtr topic = broker.create("t");
+  const auto ask = [&](auto f) { return with_partition(broker, topic, f); };
+  CHECK(ask([](Partition& partition) {
+    const auto ticket = partition.take_ticket(7, 0);
+    const auto other = partition.take_ticket(8, 0);
+    const bool before = partition.may_write_transaction(7, 0, ticket);
+    TransactionMarker marker;
+    marker.producer_id = 7;
+    const bool written = partition.append_marker(marker, 0).has_value();
+    const bool after = partition.may_write_transaction(7, 0, ticket);
+    const bool of_other = partition.may_write_transaction(8, 0, other);
+    const bool of_none = partition.may_write_transaction(8, 0, ticket) ||
+                         partition.may_write_transaction(8, 0, std::nullopt);
+    partition.give_back(*ticket);
+    partition.give_back(*other);
+    const bool given_back = partition.may_write_transaction(8, 0, other);
+    return before && written && !after && of_other && !of_none && !given_back;
+  }));
+}
+
+TEST_CASE("transactional ids and what they owe outlive a restart") {
+  Directory directory;
+  std::optional<base::ProducerId> id;
+  {
+    Running broker(directory, few_states);
+    broker.create("t");
+    Client client(broker.port());
+    SimpleProducer producer{client, "x"};
+    REQUIRE(producer.init() == 0);
+    REQUIRE(producer.add({"t"}) == 0);
+    id = producer.producer_id;
+  }
+  Running broker(directory, few_states);
+  Client client(broker.port());
+  SimpleProducer producer{client, "x", *id, 0};
+  for (int i = 0; i < 500 && producer.state() != "Ongoing"; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK(producer.state() == "Ongoing");
+  CHECK(producer.end(false) == 0);
+  CHECK(producer.state() == "CompleteAbort");
+}
+
+}  // namespace broker::test
