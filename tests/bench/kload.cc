@@ -3,12 +3,14 @@
 //
 //   kload produce|fetch|latency HOST PORT TOPIC [--partitions N] [--producers N] [--in-flight N]
 //     [--records N] [--record-bytes N] [--codec NAME] [--acks N] [--seconds S] [--gb G] [--rate N]
+//   kload echo-server | echo HOST PORT - [--record-bytes N] [--rate N] [--seconds S]
 //   kload groups HOST PORT TOPIC [--partitions N] [--group NAME] [--protocol classic|consumer]
 //     [--members N] [--beat-ms N] [--commit-ms N] [--seconds S]
 //
 // produce: closed loop, each producer with --in-flight requests of one batch of --records.
 // fetch:   reads all partitions from 0 to their end, checks sums and offsets.
 // latency: --rate records a second; time from the intended sending to the consumer.
+// echo:    the same with an echo-server instead of a broker, which is the floor of it.
 // groups:  so many members join, send heartbeats and commit for a while; one more comes and goes.
 #include <cstdio>
 #include <cstdlib>
@@ -18,8 +20,10 @@
 #include "tests/bench/kload_link.h"
 
 int main(int count, char** words) {
+  if (count == 2 && std::string(words[1]) == "echo-server") kload::serve_echo();
   if (count < 5) {
-    std::fprintf(stderr, "usage: kload produce|fetch|latency|groups HOST PORT TOPIC [OPTIONS]\n");
+    std::fprintf(stderr,
+                 "usage: kload produce|fetch|latency|echo|groups HOST PORT TOPIC [OPTIONS]\n");
     return 2;
   }
   const kload::Target target{words[2], static_cast<std::uint16_t>(std::atoi(words[3])), words[4]};
@@ -56,6 +60,8 @@ int main(int count, char** words) {
     kload::fetch(target, options);
   else if (what == "latency")
     kload::latency(target, options);
+  else if (what == "echo")
+    kload::echo(target, options);
   else if (what == "groups")
     kload::groups(target, options);
   else

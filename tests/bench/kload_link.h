@@ -67,6 +67,9 @@ struct Options {
 void produce(const Target& target, const Options& options);
 void fetch(const Target& target, const Options& options);
 void latency(const Target& target, const Options& options);
+void echo(const Target& target, const Options& options);
+// Prints its port, then serves one link after the other until it is killed.
+[[noreturn]] void serve_echo();
 void groups(const Target& target, const Options& options);
 
 // Records of a pattern that compresses about as a line of JSON does, or 3 to 1.

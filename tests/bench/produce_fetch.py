@@ -14,8 +14,8 @@ topics are removed at once and given time to go: memory that was never used befo
 virtual machine, and whoever gets more of it loses. Nothing here passes or fails.
 
 B1 small records, B2 large batches, B3 the same durable (each batch is synced by both sides; for
-acks=all Calque always syncs, Kafka only when told), B6 latency from producer to consumer with
-acks=all, B7 reading it all from the page cache.
+acks=all Calque always syncs, Kafka only when told), B6 latency from producer to consumer, and
+what sending back the same bytes takes (the floor), B7 reading it all from the page cache.
 """
 import argparse
 import json
@@ -81,10 +81,14 @@ class Bench:
             os.sched_setaffinity(0, {0})  # children inherit it
         self.calque.start()
         self.kafka.start()
+        self.echo = subprocess.Popen([KLOAD, "echo-server"], stdout=subprocess.PIPE, text=True)
+        self.echo_port = self.echo.stdout.readline().strip()
         os.sched_setaffinity(0, self.cpus)
         self.pids = {"calque": self.calque.child.pid, "kafka": self.kafka.brokers[0].pid}
 
     def stop(self):
+        self.echo.kill()
+        self.echo.wait()
         self.calque.stop()
         self.kafka.stop()
 
@@ -109,7 +113,15 @@ class Bench:
 
     def load(self, side, what, topic, partitions, more):
         host, port = self.bootstrap(side).split(":")
-        words = [KLOAD, what, host, port, topic, "--partitions", str(partitions), *more]
+        return self.run_kload(side, [what, host, port, topic, "--partitions", str(partitions),
+                                     *more])
+
+    def floor(self, workload, seconds):
+        return self.run_kload("echo", ["echo", "127.0.0.1", self.echo_port, "-", *workload[2],
+                                       "--seconds", str(seconds)])
+
+    def run_kload(self, side, words):
+        words = [KLOAD, *words]
         if self.options.pin:
             words = ["taskset", "-c", "1", *words]
         run = subprocess.run(words, stdout=subprocess.PIPE, text=True)
@@ -143,6 +155,8 @@ class Bench:
             order = ["calque", "kafka"] if n % 2 == 0 else ["kafka", "calque"]
             pair = {side: self.trial(side, workload, self.options.seconds) for side in order}
             pair["again"] = self.trial("calque", workload, self.options.seconds)
+            if workload[1] == "latency":
+                pair["floor"] = self.floor(workload, self.options.seconds)
             pairs.append(pair)
         return pairs
 
@@ -166,6 +180,9 @@ def tell(workload, pairs):
             title, statistics.median(p["calque"][key] for p in pairs),
             statistics.median(p["kafka"][key] for p in pairs),
             spread(ratios("calque", "kafka")), spread(ratios("calque", "again"))), flush=True)
+    if "floor" in pairs[0]:
+        print("  floor      " + ", ".join(
+            f"{key} {spread([p['floor'][key] for p in pairs])} ms" for key in ("p50", "p99")))
 
 
 def main():
