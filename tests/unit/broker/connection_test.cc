@@ -296,19 +296,30 @@ TEST_CASE("the memory of a quiet connection is given back, and it goes on") {
   Running broker(directory);
   broker.create("t");
   const base::Buffer batch = batch_of({std::string(900'000, 'x')});
+  const auto free_bytes = [&broker] {
+    std::uint64_t free = 0;
+    for (std::size_t i = 0; i < broker->shard_count(); ++i) {
+      Shard* const shard = &broker->shard(i);
+      auto ask = [shard]() -> boost::asio::awaitable<std::uint64_t> {
+        co_return shard->kept_buffers().free_bytes();
+      };
+      free += boost::asio::co_spawn(shard->executor(), ask, boost::asio::use_future).get();
+    }
+    return free;
+  };
+  const auto comes_true = [](const auto& condition) {
+    const auto deadline = base::Clock::now() + 4 * buffer_idle_max;
+    while (!condition() && base::Clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return condition();
+  };
+  const std::uint64_t at_first = free_bytes();
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 20; ++i) clients.push_back(std::make_unique<Client>(broker.port()));
   for (const auto& one : clients) REQUIRE(one->socket().send(produce("t", batch, 0, 1)));
   for (const auto& one : clients) CHECK(receive_produced(*one).error == 0);
-  const auto kept = [&broker] {
-    std::uint64_t free = 0;
-    for (std::size_t i = 0; i < broker->shard_count(); ++i)
-      free += broker->shard(i).kept_buffers().free_bytes();
-    return free;
-  };
-  const std::uint64_t before = kept();
-  std::this_thread::sleep_for(buffer_idle_max + 3 * sweep_interval);
-  CHECK(kept() >= before + 20 * batch.size());
+  CHECK(comes_true([&] { return free_bytes() + 20 * batch.size() <= at_first; }));
+  CHECK(comes_true([&] { return free_bytes() == at_first; }));
   for (const auto& one : clients) REQUIRE(one->socket().send(produce("t", batch, 1, 1)));
   for (const auto& one : clients) CHECK(receive_produced(*one).error == 0);
 }
