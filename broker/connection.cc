@@ -235,7 +235,7 @@ asio::awaitable<bool> Connection::handle() {
   co_await until_owed_at_most(0);
   const Handler handler = find_handler(header.api_key, header.api_version);
   Response response = co_await run(handler, std::move(*request), charges);
-  if (response.close && response.none) report_malformed(header);
+  if (response.close && response.none) report_malformed(header.api_key, header.api_version);
   const bool closes = response.close;
   co_return co_await answer(std::move(response), charges) && !closes;
 }
@@ -246,7 +246,9 @@ asio::awaitable<bool> Connection::handle_together(TogetherHandler handler, Reque
   std::vector<Request> requests;
   requests.push_back(std::move(first));
   bool broken = false;
-  while (!broken && requests.size() < requests_together_max && another_follows(header.api_key)) {
+  // With quotas each is looked at: another client id may have one.
+  const std::size_t most = broker_.quotas().any(shard_) ? 1 : requests_together_max;
+  while (!broken && requests.size() < most && another_follows(header.api_key)) {
     if (auto next = next_request())
       requests.push_back(std::move(*next));
     else
@@ -255,21 +257,21 @@ asio::awaitable<bool> Connection::handle_together(TogetherHandler handler, Reque
   co_await until_owed_at_most(answers_owed_max - 1);
   std::vector<Response> responses = co_await handler(broker_, shard_, std::move(requests));
   const bool closes = responses.back().close;
-  if (closes && responses.back().none) report_malformed(header);
   bool sent = true;
   if (responses.front().later || !owed_.empty()) {
-    for (Response& one : responses) owe(std::move(one));
+    for (Response& one : responses) owe(std::move(one), header);
   } else {
+    if (closes && responses.back().none) report_malformed(header.api_key, header.api_version);
     sent = co_await send_all(responses);
   }
   request_done();
   co_return sent && !closes && !broken;
 }
 
-void Connection::report_malformed(const protocol::RequestHeader& header) {
+void Connection::report_malformed(std::int16_t api_key, std::int16_t api_version) {
   faults_.report(info_.peer, fmt::format("sent a request of API {} version {} that does not "
                                          "parse, or wanted no answer to one that failed",
-                                         header.api_key, header.api_version));
+                                         api_key, api_version));
 }
 
 // Writes an answer after all that is owed, and sees to what the client is charged for it.
@@ -294,8 +296,8 @@ void Connection::request_done() {
   if (!kept_) drop_buffer();
 }
 
-void Connection::owe(Response response) {
-  owed_.push_back(std::move(response));
+void Connection::owe(Response response, const protocol::RequestHeader& of) {
+  owed_.push_back({std::move(response), of.api_key, of.api_version});
   if (owed_.size() == 1) asio::co_spawn(shard_.executor(), pay(), asio::detached);
 }
 
@@ -310,16 +312,20 @@ asio::awaitable<void> Connection::pay() {
   if (closing_ && between_requests()) close();
 }
 
+// False: it was the last.
 asio::awaitable<bool> Connection::pay_next() {
   try {
+    Owed& owed = owed_.front();  // stays where it is, whatever comes behind it
     std::vector<Response> responses;
-    if (owed_.front().later) {
-      auto waiting = owed_.front().later();
+    if (owed.response.later) {
+      auto waiting = owed.response.later();
       responses = co_await std::move(waiting);
     } else {
-      responses.push_back(std::move(owed_.front()));
+      responses.push_back(std::move(owed.response));
     }
-    co_return co_await send_all(responses);
+    const bool closes = responses.back().close;
+    if (closes && responses.back().none) report_malformed(owed.api_key, owed.api_version);
+    co_return co_await send_all(responses) && !closes;
   } catch (const std::exception& e) {
     base::logger("connection").error("{}: {}; connection closed", info_.peer, e.what());
     co_return false;

@@ -57,9 +57,9 @@ class Connection {
   bool another_follows(std::int16_t api_key);
   boost::asio::awaitable<bool> handle();
   boost::asio::awaitable<bool> handle_together(TogetherHandler handler, Request first);
-  void report_malformed(const protocol::RequestHeader& header);
+  void report_malformed(std::int16_t api_key, std::int16_t api_version);
   boost::asio::awaitable<bool> answer(Response response, Charges& charges);
-  void owe(Response response);
+  void owe(Response response, const protocol::RequestHeader& of);
   boost::asio::awaitable<void> pay();
   boost::asio::awaitable<bool> pay_next();
   boost::asio::awaitable<void> until_owed_at_most(std::size_t count);
@@ -89,7 +89,11 @@ class Connection {
   base::Clock::time_point deadline_;
   base::Clock::time_point send_deadline_ = base::Clock::time_point::max();
   // Answers that are not written yet; the first is being seen to by pay().
-  std::deque<Response> owed_;
+  struct Owed {
+    Response response;
+    std::int16_t api_key = 0, api_version = 0;
+  };
+  std::deque<Owed> owed_;
   Signal paid_;
   base::Clock::time_point last_request_;
   RequestBuffer input_;
