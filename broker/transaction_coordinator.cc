@@ -336,6 +336,7 @@ asio::awaitable<ErrorCode> TransactionCoordinator::write_marker(transactions::Pa
 
 asio::awaitable<bool> TransactionCoordinator::write_owed_marker(transactions::Part part,
                                                                 TransactionMarker marker) {
+  marker.owed = true;
   const ErrorCode error = co_await write_marker(part, marker);
   switch (error) {
     case ErrorCode::none:
@@ -345,7 +346,6 @@ asio::awaitable<bool> TransactionCoordinator::write_owed_marker(transactions::Pa
       co_return true;
     // The partition has heard of a later producer: what this one wrote was ended by it.
     case ErrorCode::invalid_producer_epoch:
-    case ErrorCode::transaction_coordinator_fenced:
       base::logger("transactions")
           .warn("{}-{}: a later producer than {} of epoch {} has written; no marker is needed",
                 part.topic, part.partition, marker.producer_id, marker.producer_epoch);

@@ -1,14 +1,21 @@
 // Transactions through a broker, where unmodified clients do not get to: partitions that are gone
 // or a mirror's when their transaction ends.
+#include <atomic>
+#include <memory>
+#include <new>
 #include <thread>
 
 #include "broker/partition.h"
 #include "broker/transaction_coordinator.h"
 #include "protocol/messages/add_partitions_to_txn.gen.h"
+#include "protocol/messages/delete_records.gen.h"
+#include "protocol/messages/delete_topics.gen.h"
 #include "protocol/messages/describe_transactions.gen.h"
 #include "protocol/messages/end_txn.gen.h"
 #include "protocol/messages/find_coordinator.gen.h"
 #include "protocol/messages/init_producer_id.gen.h"
+#include "protocol/messages/write_txn_markers.gen.h"
+#include "tests/unit/broker/locked_files.h"
 #include "tests/unit/broker/requests.h"
 
 namespace broker::test {
@@ -21,6 +28,9 @@ struct SimpleProducer {
   std::string id;
   base::ProducerId producer_id = -1;
   base::ProducerEpoch epoch = -1;
+  std::int32_t written = 0;
+
+  std::int32_t timeout_ms = 60'000;
 
   std::int16_t init() {
     protocol::FindCoordinatorRequest find;
@@ -30,7 +40,7 @@ struct SimpleProducer {
     REQUIRE(found.coordinators.at(0).error_code == 0);
     protocol::InitProducerIdRequest asked;
     asked.transactional_id = id;
-    asked.transaction_timeout_ms = 60'000;
+    asked.transaction_timeout_ms = timeout_ms;
     const auto answer = client.call<protocol::InitProducerIdResponse>(4, asked);
     producer_id = answer.producer_id;
     epoch = answer.producer_epoch;
@@ -51,6 +61,20 @@ struct SimpleProducer {
         .results_by_partition.at(0)
         .partition_error_code;
   }
+  std::int16_t write(const Topic& topic) {
+    protocol::BatchOptions options;
+    options.producer_id = producer_id;
+    options.producer_epoch = epoch;
+    options.base_sequence = written++;
+    options.transactional = true;
+    const base::Buffer batch = batch_of({"v"}, options);
+    ProduceRequest asked = produce_request(topic, 0, batch);
+    asked.transactional_id = id;
+    return client.call<ProduceResponse>(11, asked)
+        .responses.at(0)
+        .partition_responses.at(0)
+        .error_code;
+  }
   std::int16_t end(bool commit) {
     protocol::EndTxnRequest asked;
     asked.transactional_id = id;
@@ -59,10 +83,39 @@ struct SimpleProducer {
     asked.committed = commit;
     return client.call<protocol::EndTxnResponse>(3, asked).error_code;
   }
+  // As a broker of Kafka's asks for it.
+  std::vector<std::int16_t> add_as_broker(const std::vector<std::string>& topics,
+                                          const std::vector<std::int32_t>& partitions,
+                                          bool verify_only = false) {
+    protocol::AddPartitionsToTxnRequest asked;
+    auto& one = asked.transactions.emplace_back();
+    one.transactional_id = id;
+    one.producer_id = producer_id;
+    one.producer_epoch = epoch;
+    one.verify_only = verify_only;
+    for (const std::string& topic : topics) {
+      auto& to = one.topics.emplace_back();
+      to.name = topic;
+      to.partitions = partitions;
+    }
+    const auto answer = client.call<protocol::AddPartitionsToTxnResponse>(4, asked);
+    std::vector<std::int16_t> errors;
+    for (const auto& topic : answer.results_by_transaction.at(0).topic_results)
+      for (const auto& result : topic.results_by_partition)
+        errors.push_back(result.partition_error_code);
+    return errors;
+  }
+  // Waits some seconds for it.
+  bool comes_to(const std::string& wanted) {
+    for (int i = 0; i < 1000 && state() != wanted; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return state() == wanted;
+  }
   std::string state() {
     protocol::DescribeTransactionsRequest asked;
     asked.transactional_ids = {id};
     const auto answer = client.call<protocol::DescribeTransactionsResponse>(0, asked);
+    REQUIRE(answer.transaction_states.size() == 1);
     return answer.transaction_states.at(0).transaction_state;
   }
 };
@@ -85,7 +138,47 @@ base::Offset end_of(Running& broker, const TopicPtr& topic) {
   return with_partition(broker, topic, [](Partition& partition) { return partition.log_end(); });
 }
 
+// As an operator's tool ends a transaction by hand.
+protocol::WriteTxnMarkersRequest markers_for(const SimpleProducer& producer,
+                                             const std::string& topic,
+                                             std::vector<std::int32_t> partitions) {
+  protocol::WriteTxnMarkersRequest asked;
+  auto& marker = asked.markers.emplace_back();
+  marker.producer_id = producer.producer_id;
+  marker.producer_epoch = producer.epoch;
+  auto& to = marker.topics.emplace_back();
+  to.name = topic;
+  to.partition_indexes = std::move(partitions);
+  return asked;
+}
+
 }  // namespace
+
+TEST_CASE("a marker by hand of a later coordinator keeps no transaction open") {
+  Directory directory;
+  Running broker(directory, few_states);
+  const TopicPtr topic = broker.create("t");
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  REQUIRE(producer.init() == 0);
+  REQUIRE(producer.add({"t"}) == 0);
+  auto by_hand = markers_for(producer, "t", {0});
+  by_hand.markers[0].coordinator_epoch = 5;
+  const auto marked = client.call<protocol::WriteTxnMarkersResponse>(1, by_hand);
+  REQUIRE(marked.markers.at(0).topics.at(0).partitions.at(0).error_code == 0);
+  REQUIRE(producer.write(*topic) == 0);
+  CHECK(producer.end(true) == 0);
+  CHECK(producer.state() == "CompleteCommit");
+  CHECK(end_of(broker, topic) == 3);
+  CHECK(with_partition(broker, topic, [](Partition& partition) {
+    return partition.log().open_transactions().empty();
+  }));
+  // A client's own marker of an older coordinator stays fenced.
+  by_hand.markers[0].coordinator_epoch = 4;
+  const auto late = client.call<protocol::WriteTxnMarkersResponse>(1, by_hand);
+  CHECK(late.markers.at(0).topics.at(0).partitions.at(0).error_code ==
+        number(ErrorCode::transaction_coordinator_fenced));
+}
 
 TEST_CASE("a transaction ends though a partition is gone and another a mirror's") {
   Directory directory;
