@@ -247,4 +247,24 @@ TEST_CASE("transactional ids and what they owe outlive a restart") {
   CHECK(producer.state() == "CompleteAbort");
 }
 
+TEST_CASE("the states of transactions are not a mirror's copy") {
+  Directory directory;
+  Running broker(directory, few_states);
+  NewTopic copy;
+  copy.name = "__transaction_state";
+  copy.mirror = "dr";
+  auto make = [&] { return broker->catalog().create_topic(copy); };
+  REQUIRE(broker.run(std::move(make)).has_value());
+  Client client(broker.port());
+  protocol::FindCoordinatorRequest find;
+  find.key_type = 1;
+  find.coordinator_keys = {"x"};
+  const auto found = client.call<protocol::FindCoordinatorResponse>(4, find);
+  CHECK(found.coordinators.at(0).error_code == number(ErrorCode::coordinator_not_available));
+  protocol::DescribeTransactionsRequest asked;
+  asked.transactional_ids = {"x"};
+  const auto answer = client.call<protocol::DescribeTransactionsResponse>(0, asked);
+  CHECK(answer.transaction_states.at(0).error_code == number(ErrorCode::not_coordinator));
+}
+
 }  // namespace broker::test
