@@ -247,6 +247,32 @@ TEST_CASE("transactional ids and what they owe outlive a restart") {
   CHECK(producer.state() == "CompleteAbort");
 }
 
+TEST_CASE("what coordinators have decided is not deleted by clients") {
+  Directory directory;
+  Running broker(directory, few_states);
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  REQUIRE(producer.init() == 0);
+  protocol::DeleteRecordsRequest asked;
+  for (const std::string name : {"__transaction_state", "__consumer_offsets"}) {
+    auto& from = asked.topics.emplace_back();
+    from.name = name;
+    for (const std::int32_t index : {0, 1, 9}) from.partitions.push_back({index, -1});
+  }
+  const auto answer = client.call<protocol::DeleteRecordsResponse>(2, asked);
+  const auto refused = number(ErrorCode::invalid_topic_exception);
+  const auto unknown = number(ErrorCode::unknown_topic_or_partition);
+  CHECK(answer.topics.at(0).partitions.at(0).error_code == refused);
+  CHECK(answer.topics.at(0).partitions.at(1).error_code == refused);
+  CHECK(answer.topics.at(0).partitions.at(2).error_code == unknown);
+  CHECK(answer.topics.at(1).partitions.at(0).error_code == unknown);  // it is not there yet
+  protocol::DeleteTopicsRequest doomed;
+  doomed.topic_names = {"__transaction_state"};
+  CHECK(client.call<protocol::DeleteTopicsResponse>(5, doomed).responses.at(0).error_code ==
+        number(ErrorCode::policy_violation));
+  CHECK(producer.state() == "Empty");
+}
+
 TEST_CASE("the states of transactions are not a mirror's copy") {
   Directory directory;
   Running broker(directory, few_states);
