@@ -5,6 +5,7 @@
 #include <new>
 #include <thread>
 
+#include "broker/bounds.h"
 #include "broker/partition.h"
 #include "broker/transaction_coordinator.h"
 #include "protocol/messages/add_partitions_to_txn.gen.h"
@@ -291,6 +292,66 @@ TEST_CASE("the states of transactions are not a mirror's copy") {
   asked.transactional_ids = {"x"};
   const auto answer = client.call<protocol::DescribeTransactionsResponse>(0, asked);
   CHECK(answer.transaction_states.at(0).error_code == number(ErrorCode::not_coordinator));
+}
+
+TEST_CASE("a partition that a request for markers names again is written to once") {
+  Directory directory;
+  Running broker(directory, few_states);
+  const TopicPtr topic = broker.create("t");
+  Client client(broker.port());
+  SimpleProducer producer{client, "x", 7, 0};
+  const auto answer = client.call<protocol::WriteTxnMarkersResponse>(
+      1, markers_for(producer, "t", {9, 0, 0, -1, 0}));
+  const auto& partitions = answer.markers.at(0).topics.at(0).partitions;
+  REQUIRE(partitions.size() == 3);
+  const auto unknown = number(ErrorCode::unknown_topic_or_partition);
+  CHECK((partitions[0].partition_index == -1 && partitions[0].error_code == unknown));
+  CHECK((partitions[1].partition_index == 0 && partitions[1].error_code == 0));
+  CHECK((partitions[2].partition_index == 9 && partitions[2].error_code == unknown));
+  CHECK(end_of(broker, topic) == 1);
+}
+
+TEST_CASE("more markers than are written at the same time are all written") {
+  Directory directory;
+  Running broker(directory, few_states);
+  const TopicPtr topic = broker.create("t");
+  Client client(broker.port());
+  constexpr std::size_t count = 2 * markers_at_once + 1;
+  SimpleProducer producer{client, "x", 7, 0};
+  const auto one = markers_for(producer, "t", {0, 9});
+  protocol::WriteTxnMarkersRequest many;
+  many.markers.assign(count, one.markers[0]);
+  many.markers[1].producer_epoch = -1;
+  const auto answer = client.call<protocol::WriteTxnMarkersResponse>(1, many);
+  REQUIRE(answer.markers.size() == count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& partitions = answer.markers[i].topics.at(0).partitions;
+    const auto expected = i == 1 ? number(ErrorCode::unknown_server_error) : std::int16_t{0};
+    CHECK(partitions.at(0).error_code == expected);
+    CHECK(partitions.at(1).error_code == number(ErrorCode::unknown_topic_or_partition));
+  }
+  CHECK(end_of(broker, topic) == static_cast<base::Offset>(count - 1));
+}
+
+TEST_CASE("who asks as a broker is not let near the states of transactions either") {
+  Directory directory;
+  Running broker(directory, few_states);
+  broker.create("t", 2);
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  REQUIRE(producer.init() == 0);
+  const auto denied = number(ErrorCode::topic_authorization_failed);
+  const auto not_tried = number(ErrorCode::operation_not_attempted);
+  CHECK(producer.add_as_broker({"t", "__transaction_state"}, {0}) ==
+        std::vector<std::int16_t>{not_tried, denied});
+  CHECK(producer.add_as_broker({"__transaction_state"}, {0}, true) ==
+        std::vector<std::int16_t>{denied});
+  CHECK(producer.state() == "Empty");
+  // Each time that a partition is named it is answered.
+  CHECK(producer.add_as_broker({"t", "t"}, {0, 0}) == std::vector<std::int16_t>(4, 0));
+  const auto other = number(ErrorCode::transaction_abortable);
+  CHECK(producer.add_as_broker({"t", "t"}, {1, 0, 1}, true) ==
+        std::vector<std::int16_t>{other, 0, other, other, 0, other});
 }
 
 }  // namespace broker::test
