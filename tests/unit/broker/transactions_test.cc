@@ -153,6 +153,21 @@ protocol::WriteTxnMarkersRequest markers_for(const SimpleProducer& producer,
   return asked;
 }
 
+// The next write to such a file finds no memory. Whether that has happened is told.
+std::shared_ptr<std::atomic<bool>> throw_once(LockedFiles& files, const std::string& part) {
+  const auto thrown = std::make_shared<std::atomic<bool>>(false);
+  files.with([&](storage_test::FaultFileSystem& inner) {
+    inner.fault = [thrown, part](storage_test::DiskCall call,
+                                 const std::string& path) -> base::Error {
+      const bool hit = call == storage_test::DiskCall::write &&
+                       path.find(part) != std::string::npos && !thrown->exchange(true);
+      if (hit) throw std::bad_alloc();
+      return {};
+    };
+  });
+  return thrown;
+}
+
 }  // namespace
 
 TEST_CASE("a marker by hand of a later coordinator keeps no transaction open") {
@@ -352,6 +367,36 @@ TEST_CASE("who asks as a broker is not let near the states of transactions eithe
   const auto other = number(ErrorCode::transaction_abortable);
   CHECK(producer.add_as_broker({"t", "t"}, {1, 0, 1}, true) ==
         std::vector<std::int16_t>{other, 0, other, other, 0, other});
+}
+
+TEST_CASE("a transaction ends though memory ran out while its markers were written") {
+  LockedFiles files(1);
+  Directory directory;
+  Running broker(directory, few_states, files);
+  broker.create("t");
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  REQUIRE(producer.init() == 0);
+  REQUIRE(producer.add({"t"}) == 0);
+  const auto thrown = throw_once(files, "/t-0/");
+  CHECK(producer.end(true) == 0);
+  CHECK(producer.comes_to("CompleteCommit"));
+  CHECK(*thrown);
+}
+
+TEST_CASE("a transaction that runs too long ends though memory ran out at first") {
+  LockedFiles files(1);
+  Directory directory;
+  Running broker(directory, few_states, files);
+  broker.create("t");
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  producer.timeout_ms = 500;
+  REQUIRE(producer.init() == 0);
+  REQUIRE(producer.add({"t"}) == 0);
+  const auto thrown = throw_once(files, "/__transaction_state-");
+  CHECK(producer.comes_to("CompleteAbort"));
+  CHECK(*thrown);
 }
 
 }  // namespace broker::test
