@@ -80,6 +80,8 @@ constexpr std::chrono::seconds coordinator_reload_interval = 1s;
 // long each time.
 constexpr std::chrono::milliseconds marker_retry_min = 100ms;
 constexpr std::chrono::milliseconds marker_retry_max = 10s;
+// Markers of one request that are written at the same time.
+constexpr std::size_t markers_at_once = 256;
 // The end of a transaction is answered when its markers are written, or after so long.
 constexpr std::chrono::milliseconds markers_wait_max = 500ms;
 

@@ -12,6 +12,7 @@
 #include "broker/transaction_coordinator.h"
 #include "protocol/base/check.h"
 #include "protocol/base/log.h"
+#include "protocol/internal_topics.h"
 #include "storage/error.h"
 
 namespace broker {
@@ -243,7 +244,7 @@ Catalog::Task<TopicPtr> Catalog::create_locked(NewTopic wanted) {
   topic->name = std::move(wanted.name);
   topic->id = id;
   topic->configs = std::move(wanted.configs);
-  topic->internal = wanted.internal;
+  topic->internal = wanted.internal || protocol::is_coordinator_topic(topic->name);
   topic->mirror = std::move(wanted.mirror);
   topic->desired_state = wanted.desired_state;
   topic->source_id = wanted.source_id;

@@ -6,6 +6,7 @@
 #include "broker/catalog.h"
 #include "broker/catalog_lock.h"
 #include "broker/error.h"
+#include "protocol/internal_topics.h"
 
 namespace broker {
 
@@ -67,6 +68,7 @@ Change<base::LeaderEpoch> Catalog::bump_epoch(base::TopicPartition id, base::Lea
 Change<TopicPtr> Catalog::attach_topic(std::string mirror, std::string name, base::Uuid id,
                                        std::int32_t partitions) {
   auto change = [this, &mirror, &name, id, partitions]() -> Change<TopicPtr> {
+    if (protocol::is_coordinator_topic(name)) co_return BrokerErrc::topic_exists;
     const auto guard = co_await lock_->take();
     const TopicPtr topic = snapshot_->find(name);
     if (!topic) {

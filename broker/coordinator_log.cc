@@ -87,7 +87,8 @@ ErrorCode CoordinatorLog::check(const TransactionMarker& marker) const {
   const ErrorCode error = check(groups::Producer{marker.producer_id, marker.producer_epoch});
   const auto known = partition_->log().active_producer(marker.producer_id);
   if (error != ErrorCode::none || !known) return error;
-  if (marker.coordinator_epoch < known->coordinator_epoch) return ErrorCode::invalid_producer_epoch;
+  if (partition_->coordinator_epoch_of(marker) < known->coordinator_epoch)
+    return ErrorCode::invalid_producer_epoch;
   // KIP-890: the records are of the epoch before, unless there is none above theirs. An equal one
   // has been here already: there is nothing open then.
   const bool should_be_above = marker.transaction_version >= 2 &&
@@ -129,7 +130,7 @@ base::Result<void> CoordinatorLog::append(const TransactionMarker& marker, std::
   protocol::EndTransactionMarker end;
   end.producer_id = marker.producer_id;
   end.producer_epoch = marker.producer_epoch;
-  end.coordinator_epoch = marker.coordinator_epoch;
+  end.coordinator_epoch = partition_->coordinator_epoch_of(marker);
   end.result =
       marker.committed ? protocol::TransactionResult::commit : protocol::TransactionResult::abort;
   base::Buffer batch = protocol::end_transaction_marker(end, now_ms);

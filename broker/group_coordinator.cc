@@ -80,6 +80,8 @@ std::uint32_t next_code_point(std::string_view& text) {
   return point;
 }
 
+}  // namespace
+
 NewTopic offsets_topic(const Config& config) {
   NewTopic topic;
   topic.name = std::string(consumer_offsets_topic);
@@ -90,8 +92,6 @@ NewTopic offsets_topic(const Config& config) {
                    {"segment.bytes", config.text("offsets.topic.segment.bytes")}};
   return topic;
 }
-
-}  // namespace
 
 std::int32_t partition_for_group(std::string_view group, std::int32_t partitions) {
   std::uint32_t hash = 0;  // Java's String.hashCode, over UTF-16

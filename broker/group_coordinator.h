@@ -21,12 +21,16 @@
 #include "broker/groups/group_shard.h"
 #include "broker/shard.h"
 #include "protocol/error_code.h"
+#include "protocol/internal_topics.h"
 
 namespace broker {
 
 class Broker;
 
-constexpr std::string_view consumer_offsets_topic = "__consumer_offsets";
+using protocol::consumer_offsets_topic;
+
+// The topic as this coordinator makes it.
+NewTopic offsets_topic(const Config& config);
 
 // Kafka's choice: which of the partitions of __consumer_offsets keeps a group.
 std::int32_t partition_for_group(std::string_view group, std::int32_t partitions);

@@ -83,13 +83,20 @@ bool Partition::may_write_transaction(base::ProducerId id, base::ProducerEpoch e
   return at != verifying_.end() && at->second.markers == ticket->markers;
 }
 
+std::int32_t Partition::coordinator_epoch_of(const TransactionMarker& marker) const {
+  if (!marker.owed) return marker.coordinator_epoch;
+  const auto known = log_->active_producer(marker.producer_id);
+  return known ? std::max(marker.coordinator_epoch, known->coordinator_epoch)
+               : marker.coordinator_epoch;
+}
+
 base::Result<storage::AppendInfo> Partition::append_marker(const TransactionMarker& marker,
                                                            std::int64_t now_ms) {
   TRY_VOID(check_writable());
   protocol::EndTransactionMarker content;
   content.producer_id = marker.producer_id;
   content.producer_epoch = marker.producer_epoch;
-  content.coordinator_epoch = marker.coordinator_epoch;
+  content.coordinator_epoch = coordinator_epoch_of(marker);
   content.result =
       marker.committed ? protocol::TransactionResult::commit : protocol::TransactionResult::abort;
   base::Buffer batch = protocol::end_transaction_marker(content, now_ms);

@@ -129,6 +129,8 @@ class Partition : public std::enable_shared_from_this<Partition> {
   // waits looks again.
   void wake_all();
 
+  // What the marker's is to be in this log.
+  std::int32_t coordinator_epoch_of(const TransactionMarker& marker) const;
   // The end of a transaction. For clients' eyes; see flush().
   base::Result<storage::AppendInfo> append_marker(const TransactionMarker& marker,
                                                   std::int64_t now_ms);

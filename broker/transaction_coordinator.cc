@@ -31,17 +31,10 @@ transactions::Settings transaction_settings_of(const Config& config) {
   return settings;
 }
 
-NewTopic state_topic(const Config& config) {
-  NewTopic topic;
-  topic.name = std::string(transaction_state_topic);
-  topic.partitions =
-      static_cast<std::int32_t>(config.integer("transaction.state.log.num.partitions"));
-  topic.internal = true;
-  topic.configs = {{"cleanup.policy", "compact"},
-                   {"compression.type", "uncompressed"},
-                   {"segment.bytes", config.text("transaction.state.log.segment.bytes")},
-                   {"unclean.leader.election.enable", "false"}};
-  return topic;
+// Absent also when it is a mirror's copy of another cluster's: its states are not ours.
+TopicPtr own_state_topic(const Snapshot& catalog) {
+  const TopicPtr topic = catalog.find(transaction_state_topic);
+  return topic && !is_mirrored(*topic) ? topic : nullptr;
 }
 
 // What keeps a group's offsets, or will once the topic is made.
@@ -60,6 +53,19 @@ transactions::ProducerAnswer refused_producer(ErrorCode error) {
 }
 
 }  // namespace
+
+NewTopic transaction_topic(const Config& config) {
+  NewTopic topic;
+  topic.name = std::string(transaction_state_topic);
+  topic.partitions =
+      static_cast<std::int32_t>(config.integer("transaction.state.log.num.partitions"));
+  topic.internal = true;
+  topic.configs = {{"cleanup.policy", "compact"},
+                   {"compression.type", "uncompressed"},
+                   {"segment.bytes", config.text("transaction.state.log.segment.bytes")},
+                   {"unclean.leader.election.enable", "false"}};
+  return topic;
+}
 
 TransactionCoordinator::TransactionCoordinator(Broker& broker)
     : broker_(broker),
@@ -87,7 +93,7 @@ std::optional<base::TopicPartition> TransactionCoordinator::locate(
     std::string_view transactional_id) const {
   const Shard* here = Shard::current();
   CHECK(here != nullptr);
-  const TopicPtr topic = here->catalog()->find(transaction_state_topic);
+  const TopicPtr topic = own_state_topic(*here->catalog());
   if (!topic) return std::nullopt;
   const auto count = static_cast<std::int32_t>(topic->partitions.size());
   return base::TopicPartition{topic->id, partition_for_group(transactional_id, count)};
@@ -114,7 +120,7 @@ std::shared_ptr<TransactionPartition> TransactionCoordinator::find_or_open(Shard
 
 std::vector<std::shared_ptr<TransactionPartition>> TransactionCoordinator::open_all(Shard& shard) {
   std::vector<std::shared_ptr<TransactionPartition>> all;
-  const TopicPtr topic = shard.catalog()->find(transaction_state_topic);
+  const TopicPtr topic = own_state_topic(*shard.catalog());
   if (!topic) return all;
   const auto count = static_cast<std::int32_t>(topic->partitions.size());
   for (std::int32_t i = 0; i < count; ++i) {
@@ -138,8 +144,11 @@ asio::awaitable<void> TransactionCoordinator::housekeeping(Shard* shard) {
 }
 
 asio::awaitable<base::Result<void>> TransactionCoordinator::ensure_topic() {
-  if (Shard::current()->catalog()->find(transaction_state_topic)) co_return base::Result<void>();
-  const auto made = co_await broker_.catalog().create_topic(state_topic(broker_.config()));
+  if (const TopicPtr topic = Shard::current()->catalog()->find(transaction_state_topic)) {
+    if (is_mirrored(*topic)) co_return BrokerErrc::mirror_not_stopped;
+    co_return base::Result<void>();
+  }
+  const auto made = co_await broker_.catalog().create_topic(transaction_topic(broker_.config()));
   if (made.has_error() && made.error() != BrokerErrc::topic_exists) co_return made.error();
   co_return base::Result<void>();
 }
@@ -336,6 +345,7 @@ asio::awaitable<ErrorCode> TransactionCoordinator::write_marker(transactions::Pa
 
 asio::awaitable<bool> TransactionCoordinator::write_owed_marker(transactions::Part part,
                                                                 TransactionMarker marker) {
+  marker.owed = true;
   const ErrorCode error = co_await write_marker(part, marker);
   switch (error) {
     case ErrorCode::none:
@@ -345,7 +355,6 @@ asio::awaitable<bool> TransactionCoordinator::write_owed_marker(transactions::Pa
       co_return true;
     // The partition has heard of a later producer: what this one wrote was ended by it.
     case ErrorCode::invalid_producer_epoch:
-    case ErrorCode::transaction_coordinator_fenced:
       base::logger("transactions")
           .warn("{}-{}: a later producer than {} of epoch {} has written; no marker is needed",
                 part.topic, part.partition, marker.producer_id, marker.producer_epoch);

@@ -21,12 +21,16 @@
 #include "broker/transaction_partition.h"
 #include "broker/transactions/transaction_shard.h"
 #include "protocol/error_code.h"
+#include "protocol/internal_topics.h"
 
 namespace broker {
 
 class Broker;
 
-constexpr std::string_view transaction_state_topic = "__transaction_state";
+using protocol::transaction_state_topic;
+
+// The topic as this coordinator makes it.
+NewTopic transaction_topic(const Config& config);
 
 class TransactionCoordinator {
  public:
@@ -38,7 +42,8 @@ class TransactionCoordinator {
   // Loops that still run: none some moments after the shards began to stop.
   int running() const { return running_.load(); }
 
-  // Makes the topic unless it is there. Errors are the catalog's.
+  // Makes the topic unless it is there. Errors are the catalog's;
+  // mirror_not_stopped when a mirror brought it.
   boost::asio::awaitable<base::Result<void>> ensure_topic();
 
   // Errors are those of the pure core, and the coordinator's: not_coordinator,

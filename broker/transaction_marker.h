@@ -12,6 +12,9 @@ struct TransactionMarker {
   base::ProducerEpoch producer_epoch = 0;
   bool committed = false;
   std::int32_t coordinator_epoch = 0;
+  // Of our own coordinator, the only one that there is: it counts as no older than any that the
+  // partition has heard of, whatever epoch a marker of a client's brought there.
+  bool owed = false;
   // 2 and above: the epoch is one above that of the transaction's records.
   std::int16_t transaction_version = 0;
 };

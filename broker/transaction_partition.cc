@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <vector>
 
 #include "broker/bounds.h"
@@ -52,25 +53,38 @@ ErrorCode TransactionPartition::status() const {
 boost::asio::awaitable<void> TransactionPartition::run() {
   const auto self = shared_from_this();
   while (!ended()) {
-    if (!state_) co_await load();
-    if (ended()) break;
-    if (!state_) {
-      co_await wake_.wait(base::Clock::now() + coordinator_reload_interval);
-      continue;
+    // An exception, as when there is no memory: what was under way is not known any more.
+    bool failed = false;
+    try {
+      co_await step();
+    } catch (const std::exception& failure) {
+      failed = true;
+      loading_ = false;
+      give_up(failure.what());
     }
-    const std::optional<std::int64_t> next = state_->next_deadline_ms();
-    if (next)
-      co_await wake_.wait(base::Clock::time_point(std::chrono::milliseconds(*next)));
-    else
-      co_await wake_.wait();
-    while (state_ && !ended()) {
-      std::optional<transactions::Decision> due = state_->expire(now());
-      if (!due) break;
-      for (const std::string& id : due->endings)
-        transactions_log().info("the transaction of '{}' has run too long and is aborted", id);
-      transactions::Decision decision = std::move(*due);
-      co_await carry_out(std::move(decision));
-    }
+    if (failed && !ended()) co_await wake_.wait(base::Clock::now() + coordinator_reload_interval);
+  }
+}
+
+boost::asio::awaitable<void> TransactionPartition::step() {
+  if (!state_) co_await load();
+  if (ended()) co_return;
+  if (!state_) {
+    co_await wake_.wait(base::Clock::now() + coordinator_reload_interval);
+    co_return;
+  }
+  const std::optional<std::int64_t> next = state_->next_deadline_ms();
+  if (next)
+    co_await wake_.wait(base::Clock::time_point(std::chrono::milliseconds(*next)));
+  else
+    co_await wake_.wait();
+  while (state_ && !ended()) {
+    std::optional<transactions::Decision> due = state_->expire(now());
+    if (!due) break;
+    for (const std::string& id : due->endings)
+      transactions_log().info("the transaction of '{}' has run too long and is aborted", id);
+    transactions::Decision decision = std::move(*due);
+    co_await carry_out(std::move(decision));
   }
 }
 
@@ -138,7 +152,7 @@ boost::asio::awaitable<ErrorCode> TransactionPartition::carry_out(transactions::
     done = co_await log_.flush();
   }
   if (done.has_error()) {
-    if (mine == incarnation_) give_up(done.error());
+    if (mine == incarnation_) give_up(done.error().message());
     co_return decision_not_written(done.error());
   }
   if (mine != incarnation_ || ended()) co_return ErrorCode::not_coordinator;
@@ -146,11 +160,11 @@ boost::asio::awaitable<ErrorCode> TransactionPartition::carry_out(transactions::
   co_return ErrorCode::none;
 }
 
-void TransactionPartition::give_up(const base::Error& error) {
+void TransactionPartition::give_up(std::string_view why) {
   if (!ended())
     transactions_log().error(
         "__transaction_state-{}: a decision was not written ({}); loading again",
-        log_.partition().index(), error.message());
+        log_.partition().index(), why);
   ++incarnation_;
   state_.reset();
   wake_.notify_all();
@@ -162,19 +176,30 @@ boost::asio::awaitable<void> TransactionPartition::finish(std::string transactio
   const std::uint64_t mine = incarnation_;
   std::chrono::milliseconds pause = marker_retry_min;
   while (status() == ErrorCode::none && mine == incarnation_) {
-    std::optional<transactions::Ending> ending = state_->ending(transactional_id);
-    if (!ending) co_return;
-    const transactions::Producer producer = ending->producer;
-    const bool all = co_await write_markers(transactional_id, std::move(*ending));
-    if (status() != ErrorCode::none || mine != incarnation_) co_return;
-    if (all) {
-      transactions::Decision decision = state_->complete(transactional_id, producer, now());
-      co_await carry_out(std::move(decision));
-      co_return;
+    bool done = false;
+    try {
+      done = co_await try_to_finish(transactional_id);
+    } catch (const std::exception& failure) {
+      transactions_log().error("the transaction of '{}' is to be ended again: {}", transactional_id,
+                               failure.what());
     }
+    if (done) co_return;
     co_await home_.stop_signal().wait(base::Clock::now() + pause);
     pause = std::min(pause * 2, marker_retry_max);
   }
+}
+
+boost::asio::awaitable<bool> TransactionPartition::try_to_finish(std::string transactional_id) {
+  const std::uint64_t mine = incarnation_;
+  std::optional<transactions::Ending> ending = state_->ending(transactional_id);
+  if (!ending) co_return true;
+  const transactions::Producer producer = ending->producer;
+  const bool all = co_await write_markers(transactional_id, std::move(*ending));
+  if (status() != ErrorCode::none || mine != incarnation_) co_return true;  // loads again
+  if (!all) co_return false;
+  transactions::Decision decision = state_->complete(transactional_id, producer, now());
+  co_await carry_out(std::move(decision));
+  co_return true;
 }
 
 boost::asio::awaitable<bool> TransactionPartition::write_markers(std::string transactional_id,

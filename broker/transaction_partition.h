@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "broker/coordinator_log.h"
@@ -78,16 +79,20 @@ class TransactionPartition : public std::enable_shared_from_this<TransactionPart
 
  private:
   static transactions::Now now();
+  // One turn of run(): loads, or waits and ends what is due.
+  boost::asio::awaitable<void> step();
   boost::asio::awaitable<void> load();
   boost::asio::awaitable<protocol::ErrorCode> carry_out(transactions::Decision decision);
   base::Result<void> write(const transactions::Decision& decision);
   // Until the transaction is complete: markers, again and again where they are refused.
   boost::asio::awaitable<void> finish(std::string transactional_id);
+  // One attempt; whether there is nothing left to do.
+  boost::asio::awaitable<bool> try_to_finish(std::string transactional_id);
   // Whether all partitions have theirs now.
   boost::asio::awaitable<bool> write_markers(std::string transactional_id,
                                              transactions::Ending ending);
   // The state cannot be trusted any more: it is loaded anew.
-  void give_up(const base::Error& error);
+  void give_up(std::string_view why);
 
   TransactionCoordinator& owner_;
   Shard& home_;

@@ -7,6 +7,7 @@
 
 #include "mirror/mirror_task.h"
 #include "protocol/base/log.h"
+#include "protocol/internal_topics.h"
 
 namespace mirror {
 namespace {
@@ -154,11 +155,12 @@ Source MirrorTask::source_of(const base::Result<SourceMetadata>& metadata) {
       source.complete = false;
       continue;
     }
-    SourceTopic one{
-        .name = topic.name,
-        .id = topic.id,
-        .included = config().discovery && !topic.internal && config().filter.includes(topic.name),
-        .partitions = {}};
+    SourceTopic one{.name = topic.name,
+                    .id = topic.id,
+                    .included = config().discovery && !topic.internal &&
+                                !protocol::is_coordinator_topic(topic.name) &&
+                                config().filter.includes(topic.name),
+                    .partitions = {}};
     for (const SourceMetadata::Partition& partition : topic.partitions)
       one.partitions.push_back({partition.leader, partition.leader_epoch});
     source.topics.push_back(std::move(one));

@@ -9,7 +9,9 @@
 #include "broker/api/handlers.h"
 #include "broker/broker.h"
 #include "broker/error_map.h"
+#include "broker/group_coordinator.h"
 #include "broker/topic_config.h"
+#include "broker/transaction_coordinator.h"
 #include "protocol/error_code.h"
 #include "protocol/messages/create_topics.gen.h"
 
@@ -131,6 +133,17 @@ void describe(CreateTopicsResponse::Topic& answer, const NewTopic& topic, const 
   }
 }
 
+// What coordinators keep their state in is compacted by key whoever makes it, else retention would
+// drop states that are still meant.
+void keep_compacted(NewTopic& topic, const Config& config) {
+  if (!protocol::is_coordinator_topic(topic.name)) return;
+  NewTopic made =
+      topic.name == transaction_state_topic ? transaction_topic(config) : offsets_topic(config);
+  topic.internal = true;
+  topic.configs.erase("cleanup.policy");
+  topic.configs.merge(std::move(made.configs));
+}
+
 // What is to be created, or why not.
 boost::system::result<NewTopic, TopicRefusal> plan(const CreateTopicsRequest::Topic& wanted,
                                                    const Snapshot& catalog) {
@@ -150,6 +163,7 @@ boost::system::result<NewTopic, TopicRefusal> plan(const CreateTopicsRequest::To
                      : wanted.num_partitions == -1
                          ? static_cast<std::int32_t>(config.integer("num.partitions"))
                          : wanted.num_partitions;
+  keep_compacted(topic, config);
   return topic;
 }
 

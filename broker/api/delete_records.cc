@@ -1,10 +1,12 @@
 // DeleteRecords, versions 0 to 2: nothing below an offset is served any more; -1 means the high
 // watermark. Durable when the answer is sent. A mirrored partition begins where its source's does,
-// so for it it is refused with POLICY_VIOLATION. timeout_ms is not needed: there is one replica.
+// so for it it is refused with POLICY_VIOLATION; internal topics with INVALID_TOPIC_EXCEPTION.
+// timeout_ms is not needed: there is one replica.
 #include "broker/api/handlers.h"
 #include "broker/api/locate.h"
 #include "broker/partition.h"
 #include "broker/retention.h"
+#include "protocol/internal_topics.h"
 #include "protocol/messages/delete_records.gen.h"
 
 namespace broker::api {
@@ -54,6 +56,11 @@ Task<bool> delete_on_shard(Shard& shard, std::vector<Deletion> items) {
   co_return true;
 }
 
+// What coordinators have decided is theirs to drop; Kafka refuses it as well.
+bool is_internal(const std::string& name, const TopicPtr& topic) {
+  return protocol::is_coordinator_topic(name) || (topic && topic->internal);
+}
+
 }  // namespace
 
 Task<Response> delete_records(Broker& broker, Shard& shard, Request request) {
@@ -69,12 +76,17 @@ Task<Response> delete_records(Broker& broker, Shard& shard, Request request) {
     to.name = from.name;
     to.partitions.resize(from.partitions.size());
     const TopicPtr topic = catalog->find(from.name);
+    const bool refused = is_internal(from.name, topic);
     for (std::size_t p = 0; p < from.partitions.size(); ++p) {
       DeletionAnswer& answer = to.partitions[p];
       answer.partition_index = from.partitions[p].partition_index;
       answer.low_watermark = -1;
       if (!has_partition(topic, answer.partition_index)) {
         answer.error_code = number(ErrorCode::unknown_topic_or_partition);
+        continue;
+      }
+      if (refused) {
+        answer.error_code = number(ErrorCode::invalid_topic_exception);
         continue;
       }
       const base::TopicPartition id = {topic->id, answer.partition_index};

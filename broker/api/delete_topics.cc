@@ -1,7 +1,8 @@
 // DeleteTopics, versions 1 to 6: by name, from v6 on by name or id. Nothing of it is served any
 // more when the answer is sent; its files go after log.segment.delete.delay.ms. A topic that is
-// being mirrored is refused with POLICY_VIOLATION, which released clients know and treat as final;
-// KIP-1279's own code would be read as something else.
+// being mirrored, or that holds state which nothing can replace, is refused with POLICY_VIOLATION,
+// which released clients know and treat as final; KIP-1279's own code would be read as something
+// else.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "broker/api/handlers.h"
 #include "broker/broker.h"
 #include "broker/error_map.h"
+#include "broker/transaction_coordinator.h"
 #include "protocol/error_code.h"
 #include "protocol/messages/delete_topics.gen.h"
 
@@ -36,6 +38,10 @@ std::optional<DeleteTopicsResponse::Response> refusal(const Doomed& wanted, cons
     return answer(
         wanted, ErrorCode::policy_violation,
         fmt::format("'{}' holds the state of all mirrors and cannot be deleted", topic.name));
+  if (topic.name == transaction_state_topic)
+    return answer(
+        wanted, ErrorCode::policy_violation,
+        fmt::format("'{}' holds transactions that are decided and cannot be deleted", topic.name));
   if (is_mirrored(topic))
     return answer(wanted, ErrorCode::policy_violation,
                   fmt::format("'{0}' is a copy that the mirror '{1}' keeps: stop it first (calque "

@@ -34,11 +34,11 @@ Task<Response> list_transactions(Broker& broker, Shard&, Request request) {
     co_return respond(request, message);
   }
   transactions::Filter filter;
-  filter.producer_ids = asked->producer_id_filters;
+  filter.producer_ids.insert(asked->producer_id_filters.begin(), asked->producer_id_filters.end());
   filter.duration_ms = asked->duration_filter;
   for (const std::string& name : asked->state_filters) {
     if (const auto state = transactions::parse_state(name))
-      filter.states.push_back(*state);
+      filter.states.insert(*state);
     else
       message.unknown_state_filters.push_back(name);
   }

@@ -234,10 +234,9 @@ std::vector<Listed> TransactionShard::list(const Filter& filter, Now now) const 
   if (filter.no_state) return all;
   for (const auto& [id, entry] : entries_) {
     const Transaction& transaction = entry.transaction;
-    const bool state =
-        filter.states.empty() || std::ranges::count(filter.states, transaction.state) > 0;
-    const bool producer = filter.producer_ids.empty() ||
-                          std::ranges::count(filter.producer_ids, transaction.producer.id) > 0;
+    const bool state = filter.states.empty() || filter.states.contains(transaction.state);
+    const bool producer =
+        filter.producer_ids.empty() || filter.producer_ids.contains(transaction.producer.id);
     // As in Kafka what never began is as old as the clock.
     const bool old =
         filter.duration_ms < 0 || now.wall_ms - transaction.start_ms > filter.duration_ms;

@@ -135,11 +135,11 @@ struct Description {
   Transaction transaction;
 };
 
-// Empty lists let everything through.
+// Empty sets let everything through.
 struct Filter {
-  std::vector<State> states = {};
+  std::set<State> states = {};
   bool no_state = false;  // only states were asked for that there are not
-  std::vector<base::ProducerId> producer_ids = {};
+  std::set<base::ProducerId> producer_ids = {};
   std::int64_t duration_ms = -1;
 };
 

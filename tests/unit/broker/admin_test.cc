@@ -1,4 +1,5 @@
 // Topics and settings end to end: a broker in this process, a socket, real messages.
+#include "broker/mirror_target.h"
 #include "broker/topic_config.h"
 #include "tests/unit/broker/admin_client.h"
 
@@ -203,6 +204,27 @@ TEST_CASE("AlterConfigs takes away what it does not name") {
   request.validate_only = false;
   CHECK(client.call<protocol::AlterConfigsResponse>(2, request).responses.at(0).error_code == 0);
   CHECK(broker->catalog().snapshot()->find("events")->configs == TopicConfigs{{"segment.ms", "3"}});
+}
+
+TEST_CASE("coordinators' topics are internal and compacted, whoever makes them") {
+  Directory directory;
+  Running broker(directory);
+  Client client(broker.port());
+  for (const std::string name : {"__transaction_state", "__consumer_offsets"}) {
+    const auto attached = broker.run(
+        [&] { return broker->mirror_target().attach_topic("dr", name, base::Uuid(), 1); });
+    REQUIRE(attached.has_error());
+    CHECK(attached.error() == mirror::TargetErrc::already_exists);
+    const auto made =
+        create(client, name, {{"cleanup.policy", "delete"}, {"segment.bytes", "2000000"}}, 3);
+    CHECK(made.error_code == 0);
+    CHECK(made.num_partitions == 3);
+    CHECK(produce(client, name, "forged") == number(ErrorCode::invalid_topic_exception));
+    const auto policy = describe(client, topic_resource, name, "cleanup.policy");
+    CHECK(policy.configs.at(0).value == "compact");
+    const auto bytes = describe(client, topic_resource, name, "segment.bytes");
+    CHECK(bytes.configs.at(0).value == "2000000");
+  }
 }
 
 }  // namespace broker::test::admin

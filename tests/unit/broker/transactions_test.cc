@@ -1,14 +1,22 @@
 // Transactions through a broker, where unmodified clients do not get to: partitions that are gone
 // or a mirror's when their transaction ends.
+#include <atomic>
+#include <memory>
+#include <new>
 #include <thread>
 
+#include "broker/bounds.h"
 #include "broker/partition.h"
 #include "broker/transaction_coordinator.h"
 #include "protocol/messages/add_partitions_to_txn.gen.h"
+#include "protocol/messages/delete_records.gen.h"
+#include "protocol/messages/delete_topics.gen.h"
 #include "protocol/messages/describe_transactions.gen.h"
 #include "protocol/messages/end_txn.gen.h"
 #include "protocol/messages/find_coordinator.gen.h"
 #include "protocol/messages/init_producer_id.gen.h"
+#include "protocol/messages/write_txn_markers.gen.h"
+#include "tests/unit/broker/locked_files.h"
 #include "tests/unit/broker/requests.h"
 
 namespace broker::test {
@@ -21,6 +29,9 @@ struct SimpleProducer {
   std::string id;
   base::ProducerId producer_id = -1;
   base::ProducerEpoch epoch = -1;
+  std::int32_t written = 0;
+
+  std::int32_t timeout_ms = 60'000;
 
   std::int16_t init() {
     protocol::FindCoordinatorRequest find;
@@ -30,7 +41,7 @@ struct SimpleProducer {
     REQUIRE(found.coordinators.at(0).error_code == 0);
     protocol::InitProducerIdRequest asked;
     asked.transactional_id = id;
-    asked.transaction_timeout_ms = 60'000;
+    asked.transaction_timeout_ms = timeout_ms;
     const auto answer = client.call<protocol::InitProducerIdResponse>(4, asked);
     producer_id = answer.producer_id;
     epoch = answer.producer_epoch;
@@ -51,6 +62,20 @@ struct SimpleProducer {
         .results_by_partition.at(0)
         .partition_error_code;
   }
+  std::int16_t write(const Topic& topic) {
+    protocol::BatchOptions options;
+    options.producer_id = producer_id;
+    options.producer_epoch = epoch;
+    options.base_sequence = written++;
+    options.transactional = true;
+    const base::Buffer batch = batch_of({"v"}, options);
+    ProduceRequest asked = produce_request(topic, 0, batch);
+    asked.transactional_id = id;
+    return client.call<ProduceResponse>(11, asked)
+        .responses.at(0)
+        .partition_responses.at(0)
+        .error_code;
+  }
   std::int16_t end(bool commit) {
     protocol::EndTxnRequest asked;
     asked.transactional_id = id;
@@ -59,10 +84,39 @@ struct SimpleProducer {
     asked.committed = commit;
     return client.call<protocol::EndTxnResponse>(3, asked).error_code;
   }
+  // As a broker of Kafka's asks for it.
+  std::vector<std::int16_t> add_as_broker(const std::vector<std::string>& topics,
+                                          const std::vector<std::int32_t>& partitions,
+                                          bool verify_only = false) {
+    protocol::AddPartitionsToTxnRequest asked;
+    auto& one = asked.transactions.emplace_back();
+    one.transactional_id = id;
+    one.producer_id = producer_id;
+    one.producer_epoch = epoch;
+    one.verify_only = verify_only;
+    for (const std::string& topic : topics) {
+      auto& to = one.topics.emplace_back();
+      to.name = topic;
+      to.partitions = partitions;
+    }
+    const auto answer = client.call<protocol::AddPartitionsToTxnResponse>(4, asked);
+    std::vector<std::int16_t> errors;
+    for (const auto& topic : answer.results_by_transaction.at(0).topic_results)
+      for (const auto& result : topic.results_by_partition)
+        errors.push_back(result.partition_error_code);
+    return errors;
+  }
+  // Waits some seconds for it.
+  bool comes_to(const std::string& wanted) {
+    for (int i = 0; i < 1000 && state() != wanted; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return state() == wanted;
+  }
   std::string state() {
     protocol::DescribeTransactionsRequest asked;
     asked.transactional_ids = {id};
     const auto answer = client.call<protocol::DescribeTransactionsResponse>(0, asked);
+    REQUIRE(answer.transaction_states.size() == 1);
     return answer.transaction_states.at(0).transaction_state;
   }
 };
@@ -85,7 +139,62 @@ base::Offset end_of(Running& broker, const TopicPtr& topic) {
   return with_partition(broker, topic, [](Partition& partition) { return partition.log_end(); });
 }
 
+// As an operator's tool ends a transaction by hand.
+protocol::WriteTxnMarkersRequest markers_for(const SimpleProducer& producer,
+                                             const std::string& topic,
+                                             std::vector<std::int32_t> partitions) {
+  protocol::WriteTxnMarkersRequest asked;
+  auto& marker = asked.markers.emplace_back();
+  marker.producer_id = producer.producer_id;
+  marker.producer_epoch = producer.epoch;
+  auto& to = marker.topics.emplace_back();
+  to.name = topic;
+  to.partition_indexes = std::move(partitions);
+  return asked;
+}
+
+// The next write to such a file finds no memory. Whether that has happened is told.
+std::shared_ptr<std::atomic<bool>> throw_once(LockedFiles& files, const std::string& part) {
+  const auto thrown = std::make_shared<std::atomic<bool>>(false);
+  files.with([&](storage_test::FaultFileSystem& inner) {
+    inner.fault = [thrown, part](storage_test::DiskCall call,
+                                 const std::string& path) -> base::Error {
+      const bool hit = call == storage_test::DiskCall::write &&
+                       path.find(part) != std::string::npos && !thrown->exchange(true);
+      if (hit) throw std::bad_alloc();
+      return {};
+    };
+  });
+  return thrown;
+}
+
 }  // namespace
+
+TEST_CASE("a marker by hand of a later coordinator keeps no transaction open") {
+  Directory directory;
+  Running broker(directory, few_states);
+  const TopicPtr topic = broker.create("t");
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  REQUIRE(producer.init() == 0);
+  REQUIRE(producer.add({"t"}) == 0);
+  auto by_hand = markers_for(producer, "t", {0});
+  by_hand.markers[0].coordinator_epoch = 5;
+  const auto marked = client.call<protocol::WriteTxnMarkersResponse>(1, by_hand);
+  REQUIRE(marked.markers.at(0).topics.at(0).partitions.at(0).error_code == 0);
+  REQUIRE(producer.write(*topic) == 0);
+  CHECK(producer.end(true) == 0);
+  CHECK(producer.state() == "CompleteCommit");
+  CHECK(end_of(broker, topic) == 3);
+  CHECK(with_partition(broker, topic, [](Partition& partition) {
+    return partition.log().open_transactions().empty();
+  }));
+  // A client's own marker of an older coordinator stays fenced.
+  by_hand.markers[0].coordinator_epoch = 4;
+  const auto late = client.call<protocol::WriteTxnMarkersResponse>(1, by_hand);
+  CHECK(late.markers.at(0).topics.at(0).partitions.at(0).error_code ==
+        number(ErrorCode::transaction_coordinator_fenced));
+}
 
 TEST_CASE("a transaction ends though a partition is gone and another a mirror's") {
   Directory directory;
@@ -152,6 +261,142 @@ TEST_CASE("transactional ids and what they owe outlive a restart") {
   CHECK(producer.state() == "Ongoing");
   CHECK(producer.end(false) == 0);
   CHECK(producer.state() == "CompleteAbort");
+}
+
+TEST_CASE("what coordinators have decided is not deleted by clients") {
+  Directory directory;
+  Running broker(directory, few_states);
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  REQUIRE(producer.init() == 0);
+  protocol::DeleteRecordsRequest asked;
+  for (const std::string name : {"__transaction_state", "__consumer_offsets"}) {
+    auto& from = asked.topics.emplace_back();
+    from.name = name;
+    for (const std::int32_t index : {0, 1, 9}) from.partitions.push_back({index, -1});
+  }
+  const auto answer = client.call<protocol::DeleteRecordsResponse>(2, asked);
+  const auto refused = number(ErrorCode::invalid_topic_exception);
+  const auto unknown = number(ErrorCode::unknown_topic_or_partition);
+  CHECK(answer.topics.at(0).partitions.at(0).error_code == refused);
+  CHECK(answer.topics.at(0).partitions.at(1).error_code == refused);
+  CHECK(answer.topics.at(0).partitions.at(2).error_code == unknown);
+  CHECK(answer.topics.at(1).partitions.at(0).error_code == unknown);  // it is not there yet
+  protocol::DeleteTopicsRequest doomed;
+  doomed.topic_names = {"__transaction_state"};
+  CHECK(client.call<protocol::DeleteTopicsResponse>(5, doomed).responses.at(0).error_code ==
+        number(ErrorCode::policy_violation));
+  CHECK(producer.state() == "Empty");
+}
+
+TEST_CASE("the states of transactions are not a mirror's copy") {
+  Directory directory;
+  Running broker(directory, few_states);
+  NewTopic copy;
+  copy.name = "__transaction_state";
+  copy.mirror = "dr";
+  auto make = [&] { return broker->catalog().create_topic(copy); };
+  REQUIRE(broker.run(std::move(make)).has_value());
+  Client client(broker.port());
+  protocol::FindCoordinatorRequest find;
+  find.key_type = 1;
+  find.coordinator_keys = {"x"};
+  const auto found = client.call<protocol::FindCoordinatorResponse>(4, find);
+  CHECK(found.coordinators.at(0).error_code == number(ErrorCode::coordinator_not_available));
+  protocol::DescribeTransactionsRequest asked;
+  asked.transactional_ids = {"x"};
+  const auto answer = client.call<protocol::DescribeTransactionsResponse>(0, asked);
+  CHECK(answer.transaction_states.at(0).error_code == number(ErrorCode::not_coordinator));
+}
+
+TEST_CASE("a partition that a request for markers names again is written to once") {
+  Directory directory;
+  Running broker(directory, few_states);
+  const TopicPtr topic = broker.create("t");
+  Client client(broker.port());
+  SimpleProducer producer{client, "x", 7, 0};
+  const auto answer = client.call<protocol::WriteTxnMarkersResponse>(
+      1, markers_for(producer, "t", {9, 0, 0, -1, 0}));
+  const auto& partitions = answer.markers.at(0).topics.at(0).partitions;
+  REQUIRE(partitions.size() == 3);
+  const auto unknown = number(ErrorCode::unknown_topic_or_partition);
+  CHECK((partitions[0].partition_index == -1 && partitions[0].error_code == unknown));
+  CHECK((partitions[1].partition_index == 0 && partitions[1].error_code == 0));
+  CHECK((partitions[2].partition_index == 9 && partitions[2].error_code == unknown));
+  CHECK(end_of(broker, topic) == 1);
+}
+
+TEST_CASE("more markers than are written at the same time are all written") {
+  Directory directory;
+  Running broker(directory, few_states);
+  const TopicPtr topic = broker.create("t");
+  Client client(broker.port());
+  constexpr std::size_t count = 2 * markers_at_once + 1;
+  SimpleProducer producer{client, "x", 7, 0};
+  const auto one = markers_for(producer, "t", {0, 9});
+  protocol::WriteTxnMarkersRequest many;
+  many.markers.assign(count, one.markers[0]);
+  many.markers[1].producer_epoch = -1;
+  const auto answer = client.call<protocol::WriteTxnMarkersResponse>(1, many);
+  REQUIRE(answer.markers.size() == count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& partitions = answer.markers[i].topics.at(0).partitions;
+    const auto expected = i == 1 ? number(ErrorCode::unknown_server_error) : std::int16_t{0};
+    CHECK(partitions.at(0).error_code == expected);
+    CHECK(partitions.at(1).error_code == number(ErrorCode::unknown_topic_or_partition));
+  }
+  CHECK(end_of(broker, topic) == static_cast<base::Offset>(count - 1));
+}
+
+TEST_CASE("who asks as a broker is not let near the states of transactions either") {
+  Directory directory;
+  Running broker(directory, few_states);
+  broker.create("t", 2);
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  REQUIRE(producer.init() == 0);
+  const auto denied = number(ErrorCode::topic_authorization_failed);
+  const auto not_tried = number(ErrorCode::operation_not_attempted);
+  CHECK(producer.add_as_broker({"t", "__transaction_state"}, {0}) ==
+        std::vector<std::int16_t>{not_tried, denied});
+  CHECK(producer.add_as_broker({"__transaction_state"}, {0}, true) ==
+        std::vector<std::int16_t>{denied});
+  CHECK(producer.state() == "Empty");
+  // Each time that a partition is named it is answered.
+  CHECK(producer.add_as_broker({"t", "t"}, {0, 0}) == std::vector<std::int16_t>(4, 0));
+  const auto other = number(ErrorCode::transaction_abortable);
+  CHECK(producer.add_as_broker({"t", "t"}, {1, 0, 1}, true) ==
+        std::vector<std::int16_t>{other, 0, other, other, 0, other});
+}
+
+TEST_CASE("a transaction ends though memory ran out while its markers were written") {
+  LockedFiles files(1);
+  Directory directory;
+  Running broker(directory, few_states, files);
+  broker.create("t");
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  REQUIRE(producer.init() == 0);
+  REQUIRE(producer.add({"t"}) == 0);
+  const auto thrown = throw_once(files, "/t-0/");
+  CHECK(producer.end(true) == 0);
+  CHECK(producer.comes_to("CompleteCommit"));
+  CHECK(*thrown);
+}
+
+TEST_CASE("a transaction that runs too long ends though memory ran out at first") {
+  LockedFiles files(1);
+  Directory directory;
+  Running broker(directory, few_states, files);
+  broker.create("t");
+  Client client(broker.port());
+  SimpleProducer producer{client, "x"};
+  producer.timeout_ms = 500;
+  REQUIRE(producer.init() == 0);
+  REQUIRE(producer.add({"t"}) == 0);
+  const auto thrown = throw_once(files, "/__transaction_state-");
+  CHECK(producer.comes_to("CompleteAbort"));
+  CHECK(*thrown);
 }
 
 }  // namespace broker::test
