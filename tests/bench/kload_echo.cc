@@ -1,23 +1,18 @@
-// What a message costs on this machine when nobody does anything with it: the floor of `latency`.
+// Sends back what comes: a broker that does nothing, for the floor of `latency`.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstring>
-#include <thread>
+#include <cstdio>
 
 #include "protocol/big_endian.h"
 #include "tests/bench/kload_link.h"
 
 namespace kload {
 namespace {
-
-constexpr std::size_t prefix_bytes = 4;
 
 bool read_all(int from, base::MutableBytes into) {
   while (!into.empty()) {
@@ -61,36 +56,6 @@ void serve_echo() {
     send_back(link);
     close(link);
   }
-}
-
-void echo(const Target& target, const Options& options) {
-  prctl(PR_SET_TIMERSLACK, 1);
-  const int ticks_a_second = std::min(options.rate, 1000);
-  const int records = std::max(1, options.rate / ticks_a_second);
-  const auto ticks = static_cast<std::int64_t>(options.seconds * ticks_a_second);
-  base::Buffer message(prefix_bytes + static_cast<std::size_t>(records * options.record_bytes));
-  protocol::store_be<std::int32_t>(message.data(),
-                                   static_cast<std::int32_t>(message.size() - prefix_bytes));
-  Link link(target);
-  std::vector<float> latencies;
-  const auto began = Clock::now();
-  const auto due = [began, ticks_a_second](std::int64_t tick) {
-    return began + std::chrono::nanoseconds(1'000'000'000 / ticks_a_second * tick);
-  };
-  std::thread answers([&] {
-    for (std::int64_t i = 0; i < ticks; ++i) {
-      (void)link.receive();
-      latencies.push_back(std::chrono::duration<float, std::milli>(Clock::now() - due(i)).count());
-    }
-  });
-  for (std::int64_t i = 0; i < ticks; ++i) {
-    std::this_thread::sleep_until(due(i));
-    link.send(message);
-  }
-  answers.join();
-  fmt::print(R"({{"records": {}, {}}})"
-             "\n",
-             ticks * records, percentiles(latencies));
 }
 
 }  // namespace kload

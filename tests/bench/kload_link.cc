@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "protocol/big_endian.h"
 #include "protocol/messages/list_offsets.gen.h"
 
 namespace kload {
@@ -45,6 +46,16 @@ void Link::send(base::Bytes bytes) {
   }
 }
 
+namespace {
+
+std::size_t size_of(const std::byte* prefix) {
+  const auto size = static_cast<std::uint32_t>(protocol::load_be<std::int32_t>(prefix));
+  if (size > std::uint32_t{1} << 30) die("an answer of more than 1 GiB");
+  return size;
+}
+
+}  // namespace
+
 base::Bytes Link::receive() {
   const auto fill = [this](std::byte* into, std::size_t size) {
     for (std::size_t have = 0; have < size;) {
@@ -53,14 +64,28 @@ base::Bytes Link::receive() {
       have += static_cast<std::size_t>(n);
     }
   };
-  std::byte prefix[4];
+  std::byte prefix[prefix_bytes];
   fill(prefix, sizeof prefix);
-  std::size_t size = 0;
-  for (const std::byte b : prefix) size = size << 8 | static_cast<std::size_t>(b);
-  if (size > std::size_t{1} << 30) die("an answer of more than 1 GiB");
+  const std::size_t size = size_of(prefix);
   if (buffer_.size() < size) buffer_.resize(size);
   fill(buffer_.data(), size);
   return base::Bytes(buffer_).first(size);
+}
+
+std::optional<base::Bytes> Link::try_receive() {
+  for (;;) {
+    const std::size_t wanted =
+        have_ < prefix_bytes ? prefix_bytes : prefix_bytes + size_of(buffer_.data());
+    if (have_ >= prefix_bytes && have_ == wanted) {
+      have_ = 0;
+      return base::Bytes(buffer_).subspan(prefix_bytes, wanted - prefix_bytes);
+    }
+    if (buffer_.size() < wanted) buffer_.resize(wanted);
+    const ssize_t n = recv(descriptor_, buffer_.data() + have_, wanted - have_, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+    if (n <= 0) die("the broker closed the connection");
+    have_ += static_cast<std::size_t>(n);
+  }
 }
 
 base::Bytes body_of(base::Bytes answer, protocol::ApiKey key, std::int16_t version) {

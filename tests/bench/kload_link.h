@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,8 @@
 namespace kload {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t prefix_bytes = 4;  // the size before each request and answer
 
 // Says what is wrong and ends the program: a figure without all its answers is void.
 [[noreturn]] void die(const std::string& text);
@@ -33,9 +36,12 @@ class Link {
   void send(base::Bytes bytes);
   // The next answer, header and all, without its size. Borrowed until the next call.
   base::Bytes receive();
+  // The same if it is there already, and nothing until then. Not to be mixed with receive().
+  std::optional<base::Bytes> try_receive();
 
  private:
   int descriptor_ = -1;
+  std::size_t have_ = 0;  // of the answer that try_receive() waits for, with its size
   base::Buffer buffer_;
 };
 
