@@ -26,21 +26,19 @@ base::Result<ReadResult> SegmentedLog::read(Offset from, const ReadLimits& limit
     TRY(auto found, segment.find(from));
     keep_open_only(segment);
     if (!found) continue;  // a gap reaches to the next segment
-    if (found->info.base_offset >= below) return result;
+    if (found->base_offset >= below) return result;
     std::uint64_t end = segment.size_bytes();
     if (below < log_end_) {
       TRY(auto bound, segment.find(below));
-      if (bound)
-        end = bound->position + (bound->info.base_offset < below ? bound->info.size_bytes : 0);
+      if (bound) end = bound->position + (bound->base_offset < below ? bound->size_bytes : 0);
     }
-    result.first_base = found->info.base_offset;
+    result.first_base = found->base_offset;
     std::uint64_t size = std::min<std::uint64_t>(end - found->position, limits.max_bytes);
-    if (size < found->info.size_bytes)
-      size = limits.at_least_one_batch ? found->info.size_bytes : 0;
+    if (size < found->size_bytes) size = limits.at_least_one_batch ? found->size_bytes : 0;
     if (size == 0) return result;
     TRY(auto file, segment.file());
     result.slice = {file, found->position, static_cast<std::uint32_t>(size)};
-    result.first_bytes = found->info.size_bytes;
+    result.first_bytes = found->size_bytes;
     result.sealed = &segment != &active();
     if (!limits.want_upper_bound) return result;
     result.upper_bound = i + 1 < segments_.size() ? segments_[i + 1]->base() : log_end_;

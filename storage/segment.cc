@@ -163,6 +163,8 @@ base::Result<void> Segment::append(base::Bytes bytes, std::span<const protocol::
   if (size_bytes_ == 0) rolling_timestamp_ms_ = infos.front().max_timestamp;
   for (const protocol::BatchInfo& info : infos) {
     index_batch(info, size_bytes_);
+    recent_.add({info.base_offset, info.last_offset, info.size_bytes,
+                 static_cast<std::uint32_t>(size_bytes_)});
     size_bytes_ += info.size_bytes;
   }
   return {};
@@ -186,20 +188,31 @@ base::Result<void> Segment::drop_rest() {
 }
 
 base::Result<std::optional<Segment::Found>> Segment::find(base::Offset target) {
+  if (const auto known = recent_.find(target)) return known;
+  return find_in_file(target);
+}
+
+base::Result<std::optional<Segment::Found>> Segment::find_in_file(base::Offset target) {
   TRY_VOID(ensure_indexes());
-  auto position = offset_index_.lookup(target);
-  auto found = position ? find_from(target, *position, *position != 0) : position.error();
+  const auto scan = [&]() -> base::Result<std::optional<Found>> {
+    TRY(auto position, offset_index_.lookup(target));
+    TRY(auto scanned, find_from(target, position, position != 0));
+    if (!scanned) return std::optional<Found>();
+    const protocol::BatchInfo& info = scanned->info;
+    return std::optional<Found>({info.base_offset, info.last_offset, info.size_bytes,
+                                 static_cast<std::uint32_t>(scanned->position)});
+  };
+  auto found = scan();
   if (found || indexes_rebuilt_ || !index_at_fault(found.error())) return found;
   base::logger("storage").warn("index of {} leads astray and is rebuilt", path(".log"));
   TRY_VOID(rebuild_indexes());
-  TRY(auto again, offset_index_.lookup(target));
-  return find_from(target, again, again != 0);
+  return scan();
 }
 
-base::Result<std::optional<Segment::Found>> Segment::find_from(base::Offset target,
-                                                               std::uint32_t position,
-                                                               bool from_index) {
-  std::optional<Found> found;
+base::Result<std::optional<Segment::Scanned>> Segment::find_from(base::Offset target,
+                                                                 std::uint32_t position,
+                                                                 bool from_index) {
+  std::optional<Scanned> found;
   TRY(auto log, file());
   HeaderScanner scanner(*log, position, size_bytes_);
   bool first = from_index;
@@ -208,7 +221,7 @@ base::Result<std::optional<Segment::Found>> Segment::find_from(base::Offset targ
     // An index entry promises a batch that ends at or below what was looked for.
     if (first && info.last_offset > target) return StorageErrc::corrupt_file;
     if (info.last_offset >= target) {
-      found = Found{info, scanner.position()};
+      found = Scanned{info, scanner.position()};
       return found;
     }
   }
@@ -347,6 +360,7 @@ base::Result<void> Segment::seal(std::vector<std::shared_ptr<File>>& to_sync) {
 base::Result<Segment::Tail> Segment::truncate(std::uint64_t position, base::Offset offset) {
   TRY_VOID(ensure_indexes());
   TRY(auto log, file());
+  recent_.clear();
   TRY_VOID(offset_index_.truncate_to(offset));
   TRY_VOID(time_index_.truncate_to(offset));
   TRY_VOID(txn_index_.truncate_to(offset));
@@ -374,6 +388,7 @@ base::Result<void> Segment::rebuild_indexes() {
 
 base::Result<void> Segment::begin_rebuild(bool aside) {
   indexes_ready_ = tail_loaded_ = false;
+  recent_.clear();
   rebuild_due_ = true;
   rebuilds_aside_ = aside;
   TRY_VOID(offset_index_.create(aside));

@@ -19,6 +19,7 @@
 #include "protocol/batch.h"
 #include "storage/file.h"
 #include "storage/index.h"
+#include "storage/recent_batches.h"
 #include "storage/txn_index.h"
 
 namespace storage {
@@ -74,11 +75,8 @@ class Segment {
   // Cuts off a torn rest.
   base::Result<void> drop_rest();
 
-  struct Found {
-    protocol::BatchInfo info;
-    std::uint64_t position = 0;
-  };
-  // The first batch that reaches `target`.
+  using Found = RecentBatches::Place;
+  // The first batch that reaches `target`. Of those appended last it is known without reading.
   base::Result<std::optional<Found>> find(base::Offset target);
 
   // An offset of this segment that no batch before `position` reaches, as near as the index tells;
@@ -137,8 +135,13 @@ class Segment {
   base::Result<void> verify(const TimeIndex::Entry& entry);
   base::Result<std::optional<TimeIndex::Entry>> time_entry(std::int64_t timestamp_ms);
   bool in_order(const protocol::BatchInfo& info, base::Offset end) const;
-  base::Result<std::optional<Found>> find_from(base::Offset target, std::uint32_t position,
-                                               bool from_index);
+  struct Scanned {
+    protocol::BatchInfo info;
+    std::uint64_t position = 0;
+  };
+  base::Result<std::optional<Scanned>> find_from(base::Offset target, std::uint32_t position,
+                                                 bool from_index);
+  base::Result<std::optional<Found>> find_in_file(base::Offset target);
   void index_batch(const protocol::BatchInfo& info, std::uint64_t position);
   void reserve_for(std::uint64_t bytes);
 
@@ -150,6 +153,7 @@ class Segment {
   std::uint64_t size_bytes_ = 0;
   std::uint64_t reserved_to_ = 0;
   std::shared_ptr<File> file_;
+  RecentBatches recent_;
 
   OffsetIndex offset_index_;
   TimeIndex time_index_;

@@ -316,9 +316,13 @@ TEST_CASE("whichever sync fails: the log is offline for good and vouches for no 
 
 TEST_CASE("a read error is the reader's only") {
   FaultFileSystem files(3);
-  auto log = open(files);
   const base::Buffer batch = make_batch({.base = 0});
-  REQUIRE(log->append_verbatim(batch, 0, 0));
+  {
+    auto log = open(files);
+    REQUIRE(log->append_verbatim(batch, 0, 0));
+    REQUIRE(sync(*log));
+  }
+  auto log = open(files);  // one that does not remember where the batch lies
   files.fault = [&](DiskCall call, const std::string&) {
     return call == DiskCall::read ? io_error() : base::Error{};
   };
