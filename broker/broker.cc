@@ -68,7 +68,7 @@ storage::LogDirectory::Checkpoint checkpoint_of(const Partition& partition) {
 }
 
 std::uint64_t request_bytes_of_shard(const Config& config) {
-  const auto largest = static_cast<std::uint64_t>(config.integer("socket.request.max.bytes"));
+  const auto largest = static_cast<std::uint64_t>(config.request_bytes_max());
   const std::int64_t queued = config.integer("queued.max.request.bytes");
   const std::uint64_t all =
       queued > 0 ? static_cast<std::uint64_t>(queued) : largest * queued_requests_default;

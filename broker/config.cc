@@ -244,6 +244,10 @@ void Config::derive() {
   shards = std::min(shards, static_cast<std::size_t>(integer("num.io.threads")));
   if (is_set("calque.shards")) shards = static_cast<std::size_t>(integer("calque.shards"));
   shard_count_ = shards;
+
+  request_bytes_max_ = integer("socket.request.max.bytes");
+  fetch_bytes_max_ = integer("fetch.max.bytes");
+  connection_idle_max_ms_ = integer("connections.max.idle.ms");
 }
 
 void Config::derive_listeners() {

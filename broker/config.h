@@ -116,6 +116,10 @@ class Config {
   // One for each listener, in the same order.
   const std::vector<Endpoint>& advertised() const { return advertised_; }
   std::size_t shard_count() const { return shard_count_; }
+  // What each request asks for, and no change at run time touches.
+  std::int64_t request_bytes_max() const { return request_bytes_max_; }
+  std::int64_t fetch_bytes_max() const { return fetch_bytes_max_; }
+  std::int64_t connection_idle_max_ms() const { return connection_idle_max_ms_; }  // < 0: no limit
 
  private:
   void set(std::string_view name, std::string value, const std::string& where);
@@ -129,6 +133,7 @@ class Config {
   std::vector<Endpoint> listeners_;
   std::vector<Endpoint> advertised_;
   std::size_t shard_count_ = 1;
+  std::int64_t request_bytes_max_ = 0, fetch_bytes_max_ = 0, connection_idle_max_ms_ = 0;
 };
 
 }  // namespace broker

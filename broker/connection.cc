@@ -75,7 +75,7 @@ void Connection::enter(State state, std::uint64_t bytes) {
   switch (state) {
     case State::waiting: {
       last_request_ = now;
-      const std::int64_t idle_ms = broker_.config().integer("connections.max.idle.ms");
+      const std::int64_t idle_ms = broker_.config().connection_idle_max_ms();
       deadline_ = idle_ms < 0 ? base::Clock::time_point::max()
                               : now + std::chrono::milliseconds(std::min<std::int64_t>(
                                           idle_ms, std::numeric_limits<std::int32_t>::max()));
@@ -138,8 +138,7 @@ asio::awaitable<void> Connection::serve() {
 }
 
 bool Connection::is_allowed(std::int32_t announced) {
-  if (announced > 0 && announced <= broker_.config().integer("socket.request.max.bytes"))
-    return true;
+  if (announced > 0 && announced <= broker_.config().request_bytes_max()) return true;
   faults_.report(info_.peer, fmt::format("announces a request of {} bytes, it does not speak "
                                          "Kafka's protocol or socket.request.max.bytes is too "
                                          "small",

@@ -20,6 +20,11 @@ void FetchWaiter::add_bytes(std::int64_t bytes) {
 void FetchWaiter::wake() {
   if (done_.exchange(true, std::memory_order_acq_rel)) return;
   // The timer belongs to the home shard.
+  if (home_.is_current()) {
+    timer_.cancel();
+    home_.note_reader();
+    return;
+  }
   boost::asio::post(home_.executor(), [self = shared_from_this()] { self->timer_.cancel(); });
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "broker/bounds.h"
 #include "broker/fetch_sessions.h"
@@ -107,6 +108,11 @@ void Shard::begin_stop() {
   stopping_ = true;
   for (const auto& one : sleepers_) one->wake();
   stop_signal_.notify_all();
+}
+
+boost::asio::awaitable<void> Shard::readers_first() {
+  if (std::exchange(reader_is_ready_, false))
+    co_await boost::asio::post(io_.get_executor(), boost::asio::use_awaitable);
 }
 
 // Each post gets behind all that is ready, the look at the sockets among it: the first round brings

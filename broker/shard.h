@@ -9,6 +9,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <exception>
@@ -79,19 +80,42 @@ class Shard {
   // Notified by begin_stop(): loops wait for it between their rounds.
   Signal& stop_signal() { return stop_signal_; }
 
+  // A long poll of this shard found its records just now, by what runs.
+  void note_reader() { reader_is_ready_ = true; }
+  // Lets it answer before what else there is to do about these records.
+  boost::asio::awaitable<void> readers_first();
+
   // Returns when everything that is ready on this shard, also what sockets have received, had its
   // turn.
   boost::asio::awaitable<void> others_first();
 
-  // Runs `f` (blocking) on a disk thread, beside others, and answers its result. The queue is
-  // bounded by its users: one sync a partition, one checkpoint, one deletion at a time.
+  // Runs `f` (blocking) on a disk thread, beside others, and answers its result, or throws what it
+  // threw. The queue is bounded by its users: one sync a partition, one checkpoint, one deletion at
+  // a time. One handler there and one here: a coroutine of its own would cost more changes of
+  // thread than the work.
   template <class F>
   boost::asio::awaitable<std::invoke_result_t<F>> on_disk(F f) {
-    auto job = [work = std::move(f)]() mutable -> boost::asio::awaitable<std::invoke_result_t<F>> {
-      co_return work();
+    using Result = std::invoke_result_t<F>;
+    const auto start = [this](auto handler, F work) {
+      auto run = [home = io_.get_executor(), work = std::move(work),
+                  handler = std::move(handler)]() mutable {
+        std::exception_ptr failure;
+        Result result;
+        try {
+          result = work();
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        boost::asio::post(
+            home, [handler = std::move(handler), failure, result = std::move(result)]() mutable {
+              std::move(handler)(failure, std::move(result));
+            });
+      };
+      boost::asio::post(disk_.get_executor(), std::move(run));
     };
-    co_return co_await boost::asio::co_spawn(disk_.get_executor(), std::move(job),
-                                             boost::asio::use_awaitable);
+    return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>,
+                                       void(std::exception_ptr, Result)>(
+        start, boost::asio::use_awaitable, std::move(f));
   }
 
  private:
@@ -102,6 +126,7 @@ class Shard {
   std::unordered_set<std::shared_ptr<FetchWaiter>> sleepers_;
   std::unique_ptr<FetchSessions> fetch_sessions_;
   bool stopping_ = false;
+  bool reader_is_ready_ = false;
   Signal stop_signal_;
   // Last, so that what still waits in them is destroyed before what it refers to.
   boost::asio::io_context io_{1};

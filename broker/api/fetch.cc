@@ -38,7 +38,7 @@ std::int32_t replica_of(const FetchRequest& asked, std::int16_t version) {
 FetchRules rules_of(const Broker& broker, const FetchRequest& asked, const Request& request) {
   const std::int16_t version = request.version();
   FetchRules rules;
-  const auto limit = static_cast<std::int32_t>(broker.config().integer("fetch.max.bytes"));
+  const auto limit = static_cast<std::int32_t>(broker.config().fetch_bytes_max());
   rules.wait_ms = asked.max_wait_ms;
   rules.bytes_max = std::min({asked.max_bytes, limit, request.fetch_bytes_max});
   rules.bytes_min = std::min(asked.min_bytes, rules.bytes_max);

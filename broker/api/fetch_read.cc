@@ -46,6 +46,15 @@ bool is_known(const FetchItem& item) {
 // Does `work` for the items of each shard, on that shard.
 template <class F>
 Task<void> on_shards(Broker& broker, Items& items, F work) {
+  Shard& here = *Shard::current();
+  const auto elsewhere = [&here](const FetchItem& item) {
+    return is_known(item) && item.shard != here.index();
+  };
+  if (std::ranges::none_of(items, elsewhere)) {
+    for (FetchItem& item : items)
+      if (is_known(item)) work(item, here);
+    co_return;
+  }
   std::vector<std::vector<FetchItem*>> by_shard(broker.shard_count());
   for (FetchItem& item : items)
     if (is_known(item)) by_shard[item.shard].push_back(&item);

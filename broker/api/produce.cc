@@ -95,7 +95,7 @@ std::string sentence_of(ErrorCode refused) {
   return {};
 }
 
-Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items) {
+std::vector<Written> append_on_shard(Shard& shard, const std::vector<Item>& items) {
   std::vector<Written> written;
   const std::int64_t now_ms = base::wall_clock_ms();
   for (const Item& item : items) {
@@ -116,7 +116,7 @@ Task<std::vector<Written>> append_on_shard(Shard& shard, std::vector<Item> items
     if (item.durable && item.answer->error_code == 0)
       written.push_back({item.id, end, item.answer});
   }
-  co_return written;
+  return written;
 }
 
 Task<bool> flush_one(Shard& shard, Written one) {
@@ -346,16 +346,23 @@ Task<std::vector<Response>> answer_when_durable(std::shared_ptr<const AllBegun> 
 
 // Appends what was planned; gives the jobs that wait for the disk.
 Task<std::vector<Job<bool>>> append_all(Broker& broker, ByShard by_shard) {
-  std::vector<Job<std::vector<Written>>> appends;
+  using AllWritten = std::vector<Written>;
   std::vector<Shard*> targets;
-  for (std::size_t i = 0; i < by_shard.size(); ++i) {
-    if (by_shard[i].empty()) continue;
-    Shard* const target = &broker.shard(i);
-    auto run = [target, items = std::move(by_shard[i])] { return append_on_shard(*target, items); };
-    appends.push_back({target, std::move(run)});
-    targets.push_back(target);
+  for (std::size_t i = 0; i < by_shard.size(); ++i)
+    if (!by_shard[i].empty()) targets.push_back(&broker.shard(i));
+  std::vector<AllWritten> written;
+  if (targets.size() == 1 && targets.front()->is_current()) {
+    written.push_back(append_on_shard(*targets.front(), by_shard[targets.front()->index()]));
+  } else {
+    std::vector<Job<AllWritten>> appends;
+    for (Shard* const target : targets) {
+      auto run = [target, items = std::move(by_shard[target->index()])]() -> Task<AllWritten> {
+        co_return append_on_shard(*target, items);
+      };
+      appends.push_back({target, std::move(run)});
+    }
+    written = co_await on_each(std::move(appends));
   }
-  auto written = co_await on_each(std::move(appends));
   std::vector<Job<bool>> flushes;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (written[i].empty()) continue;
@@ -385,6 +392,7 @@ Task<std::vector<Response>> produce_together(Broker& broker, Shard& shard,
     all->push_back(std::move(begun));
   }
   std::vector<Job<bool>> flushes = co_await append_all(broker, std::move(by_shard));
+  co_await shard.readers_first();
   for (std::size_t i = 0; i < all->size(); ++i)
     name_leaders(broker, requests[i], *shard.catalog(), (*all)[i]->message);
   if (flushes.empty()) co_return responses_to(*all, last_is_malformed);
