@@ -4,6 +4,7 @@
 #include <array>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/associated_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -97,8 +98,8 @@ class Shard {
   boost::asio::awaitable<std::invoke_result_t<F>> on_disk(F f) {
     using Result = std::invoke_result_t<F>;
     const auto start = [this](auto handler, F work) {
-      auto run = [home = io_.get_executor(), work = std::move(work),
-                  handler = std::move(handler)]() mutable {
+      const auto executor = boost::asio::get_associated_executor(handler, io_.get_executor());
+      auto run = [home = executor, work = std::move(work), handler = std::move(handler)]() mutable {
         std::exception_ptr failure;
         Result result;
         try {
