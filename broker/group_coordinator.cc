@@ -227,9 +227,9 @@ asio::awaitable<groups::SyncReply> GroupCoordinator::sync(const protocol::SyncGr
   co_return co_await on(target, std::move(job));
 }
 
-asio::awaitable<GroupOutcome<std::vector<groups::ListedGroup>>> GroupCoordinator::list(
+asio::awaitable<CoordinatorOutcome<std::vector<groups::ListedGroup>>> GroupCoordinator::list(
     std::vector<std::string> states, std::vector<std::string> types) {
-  using Outcome = GroupOutcome<std::vector<groups::ListedGroup>>;
+  using Outcome = CoordinatorOutcome<std::vector<groups::ListedGroup>>;
   using Listed = groups::Decided<std::vector<groups::ListedGroup>>;
   auto ask = [&states, &types](groups::GroupShard& state, groups::Now) {
     Listed listed;

@@ -69,9 +69,9 @@ class GroupCoordinator {
   // is the coordinator's: not_coordinator, coordinator_load_in_progress.
   template <class F>
   auto decide(std::string group, F f) -> boost::asio::awaitable<
-      GroupOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)>> {
+      CoordinatorOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)>> {
     using Outcome =
-        GroupOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)>;
+        CoordinatorOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)>;
     const std::optional<base::TopicPartition> place = locate(group);
     Outcome none;
     none.error = protocol::ErrorCode::not_coordinator;
@@ -86,7 +86,7 @@ class GroupCoordinator {
     co_return co_await on(target, std::move(job));
   }
   // All groups that there are. Empty filters let everything through.
-  boost::asio::awaitable<GroupOutcome<std::vector<groups::ListedGroup>>> list(
+  boost::asio::awaitable<CoordinatorOutcome<std::vector<groups::ListedGroup>>> list(
       std::vector<std::string> states, std::vector<std::string> types);
 
   // The mirror's door: commits what a group committed on the source. Refused, with the reason:

@@ -105,7 +105,7 @@ std::shared_ptr<TransactionPartition> TransactionCoordinator::find_or_open(Shard
   const auto at = mine.find(id.partition);
   if (at != mine.end()) {
     if (!at->second->ended()) return at->second;
-    at->second->end();
+    at->second->end(ErrorCode::not_coordinator);
     mine.erase(at);
   }
   if (shard.stopping()) return nullptr;
@@ -140,7 +140,8 @@ asio::awaitable<void> TransactionCoordinator::housekeeping(Shard* shard) {
     if (shard->stopping()) break;
     for (const auto& one : open_all(*shard)) co_await one->clean();
   }
-  for (const auto& [index, one] : by_shard_[shard->index()]) one->end();
+  for (const auto& [index, one] : by_shard_[shard->index()])
+    one->end(ErrorCode::coordinator_not_available);
 }
 
 asio::awaitable<base::Result<void>> TransactionCoordinator::ensure_topic() {
@@ -203,7 +204,7 @@ asio::awaitable<ErrorCode> TransactionCoordinator::add_partitions(
 
 asio::awaitable<std::vector<ErrorCode>> TransactionCoordinator::verify(
     transactions::AddPartitions asked) {
-  using Outcome = TransactionOutcome<std::vector<ErrorCode>>;
+  using Outcome = CoordinatorOutcome<std::vector<ErrorCode>>;
   auto ask = [&asked](TransactionPartition& partition) -> asio::awaitable<Outcome> {
     auto look = [&asked](const transactions::TransactionShard& state, transactions::Now) {
       return state.verify(asked);
@@ -259,16 +260,15 @@ asio::awaitable<TransactionCoordinator::OffsetsAdmission> TransactionCoordinator
 
 asio::awaitable<transactions::ProducerAnswer> TransactionCoordinator::end(
     transactions::EndTransaction asked) {
-  using Outcome = TransactionOutcome<transactions::ProducerAnswer>;
+  using Outcome = CoordinatorOutcome<transactions::ProducerAnswer>;
   for (;;) {
     auto ask = [&asked](TransactionPartition& partition) -> asio::awaitable<Outcome> {
       auto decide = [&asked](transactions::TransactionShard& state, transactions::Now now) {
         return state.end(asked, now);
       };
-      const auto self = partition.shared_from_this();
-      const Outcome decided = co_await self->decide(decide);
+      const Outcome decided = co_await partition.decide(decide);
       if (decided.error == ErrorCode::none && decided.value.error == ErrorCode::none)
-        co_await self->settled(asked.transactional_id, base::Clock::now() + markers_wait_max);
+        co_await partition.settled(asked.transactional_id, base::Clock::now() + markers_wait_max);
       co_return decided;
     };
     const Outcome outcome = co_await at_home(asked.transactional_id, std::move(ask));
@@ -282,7 +282,7 @@ asio::awaitable<transactions::ProducerAnswer> TransactionCoordinator::end(
 
 asio::awaitable<transactions::Description> TransactionCoordinator::describe(
     std::string transactional_id) {
-  using Outcome = TransactionOutcome<transactions::Description>;
+  using Outcome = CoordinatorOutcome<transactions::Description>;
   auto ask = [&transactional_id](TransactionPartition& partition) -> asio::awaitable<Outcome> {
     auto look = [&transactional_id](const transactions::TransactionShard& state,
                                     transactions::Now) { return state.describe(transactional_id); };
@@ -293,9 +293,9 @@ asio::awaitable<transactions::Description> TransactionCoordinator::describe(
   co_return std::move(outcome.value);
 }
 
-asio::awaitable<TransactionOutcome<std::vector<transactions::Listed>>> TransactionCoordinator::list(
+asio::awaitable<CoordinatorOutcome<std::vector<transactions::Listed>>> TransactionCoordinator::list(
     transactions::Filter filter) {
-  using Outcome = TransactionOutcome<std::vector<transactions::Listed>>;
+  using Outcome = CoordinatorOutcome<std::vector<transactions::Listed>>;
   std::vector<Job<Outcome>> jobs;
   for (std::size_t i = 0; i < broker_.shard_count(); ++i) {
     Shard& shard = broker_.shard(i);
@@ -372,7 +372,8 @@ void TransactionCoordinator::topic_deleted(const std::string& name) {
   for (std::size_t i = 0; i < broker_.shard_count(); ++i) {
     Shard& shard = broker_.shard(i);
     asio::post(shard.executor(), [this, mine = &shard] {
-      for (const auto& [index, one] : by_shard_[mine->index()]) one->end();
+      for (const auto& [index, one] : by_shard_[mine->index()])
+        one->end(ErrorCode::not_coordinator);
       by_shard_[mine->index()].clear();
     });
   }

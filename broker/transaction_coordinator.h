@@ -71,7 +71,7 @@ class TransactionCoordinator {
   // Waits a moment for the markers, too: the producer's next transaction can begin then.
   boost::asio::awaitable<transactions::ProducerAnswer> end(transactions::EndTransaction asked);
   boost::asio::awaitable<transactions::Description> describe(std::string transactional_id);
-  boost::asio::awaitable<TransactionOutcome<std::vector<transactions::Listed>>> list(
+  boost::asio::awaitable<CoordinatorOutcome<std::vector<transactions::Listed>>> list(
       transactions::Filter filter);
 
   // Writes a marker and waits for the disk. Errors are those of WriteTxnMarkers.
