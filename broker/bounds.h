@@ -57,6 +57,7 @@ constexpr std::chrono::seconds drain_max = 5s;
 
 // A peer's faults are logged at most so often on a shard; the rest is counted.
 constexpr std::chrono::seconds fault_log_interval = 1s;
+constexpr std::chrono::seconds connection_wait_log_interval = 10s;
 
 constexpr std::chrono::seconds tick_interval = 1s;
 

@@ -5,11 +5,8 @@
 // A partition's groups belong to the shard of the partition. The functions may be awaited on any
 // shard; they hop there and back by themselves.
 #pragma once
-#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +14,7 @@
 #include <vector>
 
 #include "broker/catalog.h"
+#include "broker/coordinator_partitions.h"
 #include "broker/group_partition.h"
 #include "broker/groups/group_shard.h"
 #include "broker/shard.h"
@@ -32,9 +30,6 @@ using protocol::consumer_offsets_topic;
 // The topic as this coordinator makes it.
 NewTopic offsets_topic(const Config& config);
 
-// Kafka's choice: which of the partitions of __consumer_offsets keeps a group.
-std::int32_t partition_for_group(std::string_view group, std::int32_t partitions);
-
 // An offset as another cluster's coordinator had it.
 struct MirroredOffset {
   std::string topic;
@@ -49,12 +44,11 @@ struct MirroredOffset {
 class GroupCoordinator {
  public:
   explicit GroupCoordinator(Broker& broker);
-  ~GroupCoordinator();
 
   // Begins to load what is there. After the logs were opened, before clients are let in.
-  void start();
+  void start() { partitions_.start(); }
   // Loops that still run: none some moments after the shards began to stop.
-  int running() const { return running_.load(); }
+  int running() const { return partitions_.running(); }
 
   const groups::consumer::Settings& consumer_settings() const { return consumer_settings_; }
 
@@ -68,25 +62,12 @@ class GroupCoordinator {
   // groups::Decided<Answer>, where the group is kept; answers once all of it is on disk. The error
   // is the coordinator's: not_coordinator, coordinator_load_in_progress.
   template <class F>
-  auto decide(std::string group, F f) -> boost::asio::awaitable<
-      GroupOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)>> {
-    using Outcome =
-        GroupOutcome<decltype(f(std::declval<groups::GroupShard&>(), groups::Now()).answer)>;
-    const std::optional<base::TopicPartition> place = locate(group);
-    Outcome none;
-    none.error = protocol::ErrorCode::not_coordinator;
-    if (!place) co_return none;
-    Shard& target = shard_of(*place);
-    auto job = [this, &target, id = *place, run = std::move(f),
-                &none]() -> boost::asio::awaitable<Outcome> {
-      const auto partition = find_or_open(target, id);
-      if (!partition) co_return none;
-      co_return co_await partition->decide(run);
-    };
-    co_return co_await on(target, std::move(job));
+  auto decide(const std::string& group, F f) {
+    auto ask = [run = std::move(f)](GroupPartition& partition) { return partition.decide(run); };
+    return partitions_.at_home(group, std::move(ask));
   }
   // All groups that there are. Empty filters let everything through.
-  boost::asio::awaitable<GroupOutcome<std::vector<groups::ListedGroup>>> list(
+  boost::asio::awaitable<CoordinatorOutcome<std::vector<groups::ListedGroup>>> list(
       std::vector<std::string> states, std::vector<std::string> types);
 
   // The mirror's door: commits what a group committed on the source. Refused, with the reason:
@@ -110,24 +91,12 @@ class GroupCoordinator {
   void topic_deleted(const std::string& name);
 
  private:
-  using Partitions = std::map<std::int32_t, std::shared_ptr<GroupPartition>>;
-
-  // Where a group is kept; nothing before the topic is there. On any shard.
-  std::optional<base::TopicPartition> locate(std::string_view group) const;
-  Shard& shard_of(const base::TopicPartition& id) const;
-  // On the partition's shard. Null: it is not there, or not any more.
-  std::shared_ptr<GroupPartition> find_or_open(Shard& shard, const base::TopicPartition& id);
-  // All partitions that belong to the shard. On it.
-  std::vector<std::shared_ptr<GroupPartition>> open_all(Shard& shard);
-  boost::asio::awaitable<void> housekeeping(Shard* shard);
   boost::asio::awaitable<void> forget_topic(Shard* shard, std::string name);
-  void spawn(Shard& shard, boost::asio::awaitable<void> loop);
 
   Broker& broker_;
   groups::Limits limits_;
   groups::consumer::Settings consumer_settings_;
-  std::vector<Partitions> by_shard_;  // each touched by its shard alone
-  std::atomic<int> running_{0};
+  CoordinatorPartitions<GroupPartition> partitions_;
 };
 
 }  // namespace broker

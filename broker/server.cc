@@ -150,6 +150,12 @@ asio::awaitable<void> Server::await_turn() {
   // Nobody waits longer than a window, as in Kafka, however far the rate was exceeded.
   const auto wait = std::min(creations_.debt(), size);
   const auto until = now + std::chrono::duration_cast<base::Clock::duration>(wait);
+  if (until > now) ++waited_;
+  if (waited_ > 0 && now >= waits_quiet_until_) {
+    waits_quiet_until_ = now + connection_wait_log_interval;
+    server_log().warn("connections come faster than max.connection.creation.rate={}: {} waited",
+                      rate, std::exchange(waited_, 0));
+  }
   while (!shard.stopping() && base::Clock::now() < until) co_await shard.stop_signal().wait(until);
 }
 

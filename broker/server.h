@@ -65,7 +65,9 @@ class Server {
   std::vector<std::unique_ptr<OfShard>> of_shards_;
   std::atomic<std::size_t> count_{0};
   AddressCounts addresses_;
-  QuotaBucket creations_;              // shard 0
+  QuotaBucket creations_;   // shard 0, like the next two
+  std::size_t waited_ = 0;  // for their turn, since that was last logged
+  base::Clock::time_point waits_quiet_until_{};
   std::atomic<std::size_t> loops_{0};  // accept and sweep loops that still run
   std::size_t next_shard_ = 0;         // shard 0
 };

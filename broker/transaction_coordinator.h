@@ -4,17 +4,15 @@
 //
 // The functions may be awaited on any shard; they hop there and back by themselves.
 #pragma once
-#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "broker/coordinator_partitions.h"
 #include "broker/partition.h"
 #include "broker/shard.h"
 #include "broker/transaction_marker.h"
@@ -35,12 +33,11 @@ NewTopic transaction_topic(const Config& config);
 class TransactionCoordinator {
  public:
   explicit TransactionCoordinator(Broker& broker);
-  ~TransactionCoordinator();
 
   // Begins to load what is there. After the logs were opened, before clients are let in.
-  void start();
+  void start() { partitions_.start(); }
   // Loops that still run: none some moments after the shards began to stop.
-  int running() const { return running_.load(); }
+  int running() const { return partitions_.running(); }
 
   // Makes the topic unless it is there. Errors are the catalog's;
   // mirror_not_stopped when a mirror brought it.
@@ -71,7 +68,7 @@ class TransactionCoordinator {
   // Waits a moment for the markers, too: the producer's next transaction can begin then.
   boost::asio::awaitable<transactions::ProducerAnswer> end(transactions::EndTransaction asked);
   boost::asio::awaitable<transactions::Description> describe(std::string transactional_id);
-  boost::asio::awaitable<TransactionOutcome<std::vector<transactions::Listed>>> list(
+  boost::asio::awaitable<CoordinatorOutcome<std::vector<transactions::Listed>>> list(
       transactions::Filter filter);
 
   // Writes a marker and waits for the disk. Errors are those of WriteTxnMarkers.
@@ -83,29 +80,14 @@ class TransactionCoordinator {
   // From any shard; done later.
   void topic_deleted(const std::string& name);
 
-  void spawn(Shard& shard, boost::asio::awaitable<void> loop);
+  void spawn(Shard& shard, boost::asio::awaitable<void> loop) {
+    partitions_.spawn(shard, std::move(loop));
+  }
 
  private:
-  using Partitions = std::map<std::int32_t, std::shared_ptr<TransactionPartition>>;
-  using Place = base::TopicPartition;
-
-  // Where an id is kept; nothing before the topic is there. On any shard.
-  std::optional<Place> locate(std::string_view transactional_id) const;
-  // On the partition's shard. Null: it is not there, or not any more.
-  std::shared_ptr<TransactionPartition> find_or_open(Shard& shard, const Place& id);
-  // All partitions that belong to the shard. On it.
-  std::vector<std::shared_ptr<TransactionPartition>> open_all(Shard& shard);
-  boost::asio::awaitable<void> housekeeping(Shard* shard);
-  // Runs `f`, which takes (TransactionPartition&) and gives an awaitable of an outcome, where the
-  // id is kept.
-  template <class F>
-  auto at_home(std::string_view transactional_id, F f)
-      -> std::invoke_result_t<F, TransactionPartition&>;
-
   Broker& broker_;
   transactions::Settings settings_;
-  std::vector<Partitions> by_shard_;  // each touched by its shard alone
-  std::atomic<int> running_{0};
+  CoordinatorPartitions<TransactionPartition> partitions_;
 };
 
 }  // namespace broker

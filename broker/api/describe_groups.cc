@@ -46,7 +46,7 @@ Task<Response> describe_groups(Broker& broker, Shard&, Request request) {
   const auto asked = decode_request<DescribeGroupsRequest>(request);
   if (!asked) co_return malformed();
   DescribeGroupsResponse message;
-  std::vector<GroupOutcome<Described>> found;  // what the answer borrows from
+  std::vector<CoordinatorOutcome<Described>> found;  // what the answer borrows from
   found.reserve(asked->groups.size());
   for (const std::string& id : asked->groups) {
     auto ask = [&id](groups::GroupShard& state, groups::Now) {
@@ -55,7 +55,7 @@ Task<Response> describe_groups(Broker& broker, Shard&, Request request) {
       return out;
     };
     found.push_back(co_await broker.groups().decide(id, std::move(ask)));
-    const GroupOutcome<Described>& outcome = found.back();
+    const CoordinatorOutcome<Described>& outcome = found.back();
     DescribeGroupsResponse::Group& to = message.groups.emplace_back();
     to.group_id = id;
     if (outcome.error != ErrorCode::none)

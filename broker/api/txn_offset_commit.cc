@@ -50,7 +50,7 @@ bool take_back(const TransactionCoordinator::OffsetsAdmission& admission,
 }
 
 // What is found wrong here is wrong with all that was asked for.
-using StagedOutcome = GroupOutcome<std::vector<ErrorCode>>;
+using StagedOutcome = CoordinatorOutcome<std::vector<ErrorCode>>;
 
 Task<StagedOutcome> stage_offsets(Broker& broker, const Request& request,
                                   const TxnOffsetCommitRequest& asked,

@@ -237,6 +237,10 @@ class GroupShard {
       Now now);
 
   // offset_requests.cc
+  // `outsider` is for who does not speak for a member while the group has some.
+  static protocol::ErrorCode check_classic_commit(const ClassicGroup& group,
+                                                  const OffsetCommit& asked,
+                                                  protocol::ErrorCode outsider);
   std::vector<protocol::ErrorCode> check_commit(const OffsetCommit& asked,
                                                 const Caller& caller) const;
   CommittedOffset committed(const OffsetCommit& asked, const OffsetCommit::Entry& entry,

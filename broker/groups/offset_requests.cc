@@ -15,22 +15,6 @@ namespace {
 // From here on a group that is not there is called so.
 constexpr std::int16_t tells_missing_group_since = 9;
 
-ErrorCode check_classic_commit(const ClassicGroup& group, const OffsetCommit& asked) {
-  // From outside of the group: an administrator, or a consumer that assigns itself. Whatever else
-  // it says of itself is of no interest (C09).
-  if (asked.generation_or_epoch < 0 && group.is_in(ClassicState::empty)) return ErrorCode::none;
-  const bool as_member =
-      asked.generation_or_epoch >= 0 || !asked.member_id.empty() || asked.instance_id;
-  if (!as_member)
-    return group.is_in(ClassicState::empty) ? ErrorCode::none : ErrorCode::unknown_member_id;
-  const ErrorCode error = group.check_member(asked.member_id, asked.instance_id);
-  if (error != ErrorCode::none) return error;
-  if (asked.generation_or_epoch != group.generation) return ErrorCode::illegal_generation;
-  // It has heard of the new generation, and does not know yet what is assigned to it.
-  if (group.is_in(ClassicState::completing_rebalance)) return ErrorCode::rebalance_in_progress;
-  return ErrorCode::none;
-}
-
 // What the age of a group's offsets counts from: nothing, if they do not expire now (C01).
 enum class Age { none, since_commit, since_empty };
 
@@ -48,6 +32,20 @@ Age age_of(const Group& slot) {
 
 }  // namespace
 
+ErrorCode GroupShard::check_classic_commit(const ClassicGroup& group, const OffsetCommit& asked,
+                                           ErrorCode outsider) {
+  // From outside of the group: an administrator, or a consumer that assigns itself. Whatever else
+  // it says of itself is of no interest (C09).
+  if (asked.generation_or_epoch < 0 && group.is_in(ClassicState::empty)) return ErrorCode::none;
+  const bool as_member =
+      asked.generation_or_epoch >= 0 || !asked.member_id.empty() || asked.instance_id;
+  if (!as_member) return outsider;
+  const ErrorCode error = group.check_member(asked.member_id, asked.instance_id);
+  if (error != ErrorCode::none) return error;
+  return asked.generation_or_epoch == group.generation ? ErrorCode::none
+                                                       : ErrorCode::illegal_generation;
+}
+
 std::vector<ErrorCode> GroupShard::check_commit(const OffsetCommit& asked,
                                                 const Caller& caller) const {
   const auto all = [&asked](ErrorCode error) {
@@ -60,8 +58,13 @@ std::vector<ErrorCode> GroupShard::check_commit(const OffsetCommit& asked,
     return all(caller.version >= tells_missing_group_since ? ErrorCode::group_id_not_found
                                                            : ErrorCode::illegal_generation);
   }
-  if (const auto* group = std::get_if<ClassicGroup>(&at->second))
-    return all(check_classic_commit(*group, asked));
+  if (const auto* group = std::get_if<ClassicGroup>(&at->second)) {
+    ErrorCode error = check_classic_commit(*group, asked, ErrorCode::unknown_member_id);
+    // It has heard of the new generation, and does not know yet what is assigned to it.
+    if (error == ErrorCode::none && group->is_in(ClassicState::completing_rebalance))
+      error = ErrorCode::rebalance_in_progress;
+    return all(error);
+  }
   const consumer::CommitFence fence(
       *consumer_group(asked.group),
       {asked.member_id, asked.instance_id, asked.generation_or_epoch, caller.version, false});

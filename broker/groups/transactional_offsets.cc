@@ -14,20 +14,6 @@ namespace {
 // From here on clients are told of a missing group and a stale member epoch by these names.
 constexpr std::int16_t tells_newer_errors_since = 6;
 
-// A member that knows its generation may commit while the others join, since what it read of the
-// generation before is its own until the transaction ends; a producer that says nothing of a
-// member is let through at any time, as it is by its transactional id that it is fenced.
-ErrorCode check_classic(const ClassicGroup& group, const OffsetCommit& asked) {
-  if (asked.generation_or_epoch < 0 && group.is_in(ClassicState::empty)) return ErrorCode::none;
-  const bool as_member =
-      asked.generation_or_epoch >= 0 || !asked.member_id.empty() || asked.instance_id;
-  if (!as_member) return ErrorCode::none;
-  const ErrorCode error = group.check_member(asked.member_id, asked.instance_id);
-  if (error != ErrorCode::none) return error;
-  return asked.generation_or_epoch == group.generation ? ErrorCode::none
-                                                       : ErrorCode::illegal_generation;
-}
-
 ErrorCode as_told_in(std::int16_t version, ErrorCode error) {
   if (version >= tells_newer_errors_since) return error;
   const bool newer =
@@ -55,7 +41,10 @@ std::vector<ErrorCode> GroupShard::check_in_transaction(const OffsetCommit& aske
                                                   asked.generation_or_epoch, caller.version, true});
     error = fence->error();
   } else {
-    error = check_classic(std::get<ClassicGroup>(at->second), asked);
+    // A member that knows its generation may commit while the others join, since what it read of
+    // the generation before is its own until the transaction ends; a producer that says nothing of
+    // a member is let through at any time, as it is by its transactional id that it is fenced.
+    error = check_classic_commit(std::get<ClassicGroup>(at->second), asked, ErrorCode::none);
   }
   if (error != ErrorCode::none) return all(error);
   std::vector<ErrorCode> each;

@@ -127,11 +127,12 @@ ErrorCode end_transaction(Running& broker, TransactionMarker end,
       [&broker, end, partition] { return broker->groups().end_transaction(partition, end); });
 }
 
-protocol::JoinGroupRequest join_request(const std::string& group) {
+protocol::JoinGroupRequest join_request(const std::string& group,
+                                        std::int32_t session_timeout_ms = 30'000) {
   static const base::Buffer metadata = base::to_buffer(base::as_bytes("m"));
   protocol::JoinGroupRequest asked;
   asked.group_id = group;
-  asked.session_timeout_ms = 30'000;
+  asked.session_timeout_ms = session_timeout_ms;
   asked.rebalance_timeout_ms = 60'000;
   asked.protocol_type = "test";
   asked.protocols.push_back({"p", metadata});
@@ -144,8 +145,9 @@ struct Joined {
 };
 
 // The one member of a group, with an assignment.
-Joined settle(Client& client, const std::string& group) {
-  const auto joined = client.call<protocol::JoinGroupResponse>(3, join_request(group));
+Joined settle(Client& client, const std::string& group, std::int32_t session_timeout_ms = 30'000) {
+  const auto joined =
+      client.call<protocol::JoinGroupResponse>(3, join_request(group, session_timeout_ms));
   REQUIRE(joined.error_code == 0);
   protocol::SyncGroupRequest sync;
   sync.group_id = group;
@@ -155,6 +157,12 @@ Joined settle(Client& client, const std::string& group) {
   sync.assignments.push_back({joined.member_id, all});
   REQUIRE(client.call<protocol::SyncGroupResponse>(3, sync).error_code == 0);
   return {joined.member_id, joined.generation_id};
+}
+
+// Whether its members are gone within some seconds: who is none may commit then.
+bool empties(Client& client, const std::string& group) {
+  for (int i = 0; i < 1000 && commit(client, group, 1) != 0; ++i) std::this_thread::sleep_for(10ms);
+  return commit(client, group, 1) == 0;
 }
 
 std::int16_t heartbeat(Client& client, const std::string& group, const Joined& who) {
@@ -299,6 +307,31 @@ TEST_CASE("what cannot be written is refused, and what was acknowledged is there
   CHECK(error == 0);
   CHECK(committed(client, "g") == 3);
   CHECK(heartbeat(client, "g", who) == 0);
+}
+
+TEST_CASE("groups have their timers though memory ran out, and who waited is told") {
+  LockedFiles files(1);
+  Directory directory;
+  Running broker(directory,
+                 {"offsets.topic.num.partitions=1", "group.initial.rebalance.delay.ms=0",
+                  "group.min.session.timeout.ms=100"},
+                 files);
+  broker.create("t");
+  Client client(broker.port()), other(broker.port());
+  REQUIRE(find_coordinator(client) == 0);
+  settle(client, "waits");  // and never joins again
+  std::int16_t told = 0;
+  std::jthread waits(
+      [&] { told = other.call<protocol::JoinGroupResponse>(3, join_request("waits")).error_code; });
+  std::this_thread::sleep_for(200ms);
+  settle(client, "g", 500);
+  const auto thrown = throw_once(files, "/__consumer_offsets-");
+  waits.join();
+  CHECK(told == number(ErrorCode::not_coordinator));
+  CHECK(*thrown);
+  CHECK(empties(client, "g"));
+  settle(client, "later", 300);
+  CHECK(empties(client, "later"));
 }
 
 TEST_CASE("offsets of a transaction are pending until its marker, also over restarts") {

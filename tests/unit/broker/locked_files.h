@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -117,5 +118,20 @@ class LockedFiles final : public storage::FileSystem {
   std::mutex mutex_;
   storage_test::FaultFileSystem inner_;
 };
+
+// The next write to such a file finds no memory. Whether that has happened is told.
+inline std::shared_ptr<std::atomic<bool>> throw_once(LockedFiles& files, const std::string& part) {
+  const auto thrown = std::make_shared<std::atomic<bool>>(false);
+  files.with([&](storage_test::FaultFileSystem& inner) {
+    inner.fault = [thrown, part](storage_test::DiskCall call,
+                                 const std::string& path) -> base::Error {
+      const bool hit = call == storage_test::DiskCall::write &&
+                       path.find(part) != std::string::npos && !thrown->exchange(true);
+      if (hit) throw std::bad_alloc();
+      return {};
+    };
+  });
+  return thrown;
+}
 
 }  // namespace broker::test

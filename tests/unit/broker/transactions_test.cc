@@ -2,7 +2,6 @@
 // or a mirror's when their transaction ends.
 #include <atomic>
 #include <memory>
-#include <new>
 #include <thread>
 
 #include "broker/bounds.h"
@@ -151,21 +150,6 @@ protocol::WriteTxnMarkersRequest markers_for(const SimpleProducer& producer,
   to.name = topic;
   to.partition_indexes = std::move(partitions);
   return asked;
-}
-
-// The next write to such a file finds no memory. Whether that has happened is told.
-std::shared_ptr<std::atomic<bool>> throw_once(LockedFiles& files, const std::string& part) {
-  const auto thrown = std::make_shared<std::atomic<bool>>(false);
-  files.with([&](storage_test::FaultFileSystem& inner) {
-    inner.fault = [thrown, part](storage_test::DiskCall call,
-                                 const std::string& path) -> base::Error {
-      const bool hit = call == storage_test::DiskCall::write &&
-                       path.find(part) != std::string::npos && !thrown->exchange(true);
-      if (hit) throw std::bad_alloc();
-      return {};
-    };
-  });
-  return thrown;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "broker/groups/group_shard.h"
+#include "tests/unit/model_core.h"
 
 namespace broker::groups::test {
 
@@ -59,19 +60,19 @@ struct Entry {
   std::optional<bool> committed = {};  // set: the marker of place.transaction
 };
 
-class Coordinator {
+class Coordinator : public broker::test::ModelCore<GroupShard> {
  public:
-  explicit Coordinator(Limits limits = {}, std::uint64_t seed = 1)
-      : limits_(limits), seed_(seed), state_(fresh()), replica_(fresh()) {}
+  explicit Coordinator(Limits limits = {}, std::uint64_t seed = 1) : limits_(limits), seed_(seed) {
+    state_ = fresh();
+    replica_ = fresh();
+  }
 
-  GroupShard& state() { return *state_; }
   const ClassicGroup& group(const std::string& id = "g") {
     const auto at = state_->groups().find(id);
     REQUIRE(at != state_->groups().end());
     return std::get<ClassicGroup>(at->second);
   }
   bool has(const std::string& id = "g") { return state_->groups().contains(id); }
-  Now now() const { return now_; }
   std::vector<Entry>& log() { return log_; }
 
   Ticket begin_join(const Consumer& who) {
@@ -206,34 +207,12 @@ class Coordinator {
     log_.push_back({place, {}, committed});
     check_replay();
   }
-  template <class Answer>
-  Answer run(Decided<Answer> decided) {
-    Answer answer = std::move(decided.answer);
-    carry_out(std::move(decided));
-    return answer;
-  }
-  void clean() { carry_out(state_->clean(now_)); }
   void forget_topic(const std::string& topic) { carry_out(state_->forget_topic(topic)); }
 
-  // Time goes by; what becomes due meanwhile happens when it is due.
-  void pass(std::int64_t ms) {
-    const std::int64_t until = now_.monotonic_ms + ms;
-    for (;;) {
-      const auto next = state_->next_deadline_ms();
-      if (!next || *next > until) break;
-      advance_to(std::max(*next, now_.monotonic_ms));
-      auto decided = state_->expire(now_);
-      REQUIRE(decided);
-      carry_out(std::move(*decided));
-    }
-    advance_to(until);
-  }
   // All that is left is the log. Who waited hears nothing.
   void restart() {
     if (!log_.empty()) log_end_ = log_.back().place.offset + 1;
-    state_ = replayed();
-    replica_ = replayed();
-    carry_out(state_->loaded(now_));
+    load();
   }
 
   // As storage compacts: before the first transaction that is open only the last record of each key
@@ -294,7 +273,7 @@ class Coordinator {
   std::unique_ptr<GroupShard> fresh() {
     return std::make_unique<GroupShard>(limits_, base::Random(seed_++));
   }
-  std::unique_ptr<GroupShard> replayed() {
+  std::unique_ptr<GroupShard> replayed() override {
     auto state = fresh();
     for (const Entry& one : log_) {
       if (one.committed)
@@ -309,7 +288,7 @@ class Coordinator {
     if (one.record.value) value = base::Bytes(*one.record.value);
     return state.apply(one.record.key, value, one.place);
   }
-  void carry_out(Decision decision) {
+  void carry_out(Decision decision) override {
     Place place;
     if (decision.transaction) place.transaction = decision.transaction->id;
     for (Record& one : decision.records) {
@@ -323,10 +302,6 @@ class Coordinator {
       replies_.emplace(one.ticket, std::move(one.answer));
     }
     check_replay();
-  }
-  void advance_to(std::int64_t monotonic_ms) {
-    now_.wall_ms += monotonic_ms - now_.monotonic_ms;
-    now_.monotonic_ms = monotonic_ms;
   }
   static void compare(const ClassicGroup& mine, const ClassicGroup& other) {
     CHECK(mine.state == other.state);
@@ -351,11 +326,8 @@ class Coordinator {
 
   Limits limits_;
   std::uint64_t seed_;
-  std::unique_ptr<GroupShard> state_;
-  std::unique_ptr<GroupShard> replica_;
   std::vector<Entry> log_;
   base::Offset log_end_ = 0;
-  Now now_{1'000, 1'700'000'000'000};
   Ticket last_ticket_ = 0;
   std::map<Ticket, std::variant<JoinReply, SyncReply>> replies_;
 };

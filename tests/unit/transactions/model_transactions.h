@@ -13,20 +13,19 @@
 #include <vector>
 
 #include "broker/transactions/transaction_shard.h"
+#include "tests/unit/model_core.h"
 
 namespace broker::transactions::test {
 
 using protocol::ErrorCode;
 
-class Coordinator {
+class Coordinator : public broker::test::ModelCore<TransactionShard> {
  public:
   explicit Coordinator(Settings settings = {}) : settings_(settings) {
     state_ = fresh();
     replica_ = fresh();
   }
 
-  TransactionShard& state() { return *state_; }
-  Now now() const { return now_; }
   std::vector<Record>& log() { return log_; }
   Transaction get(const std::string& id) {
     const Description found = state_->describe(id);
@@ -80,37 +79,15 @@ class Coordinator {
       carry_out(state_->complete(id, ending->producer, now_));
     }
   }
-  void clean() { carry_out(state_->clean(now_)); }
-  // Time goes by; what becomes due meanwhile happens when it is due.
-  void pass(std::int64_t ms) {
-    const std::int64_t until = now_.monotonic_ms + ms;
-    for (;;) {
-      const auto next = state_->next_deadline_ms();
-      if (!next || *next > until) break;
-      advance_to(std::max(*next, now_.monotonic_ms));
-      auto decided = state_->expire(now_);
-      REQUIRE(decided);
-      carry_out(std::move(*decided));
-    }
-    advance_to(until);
-  }
   // All that is left is the log, or its beginning.
   void restart(std::optional<std::size_t> records_left = std::nullopt) {
     if (records_left) log_.resize(std::min(*records_left, log_.size()));
-    state_ = replayed();
-    replica_ = replayed();
     owed_.clear();
     // The monotonic clock begins somewhere else.
     now_.monotonic_ms = 5'000;
-    carry_out(state_->loaded(now_));
+    load();
   }
-  template <class Answer>
-  Answer run(Decided<Answer> decided) {
-    Answer answer = std::move(decided.answer);
-    carry_out(std::move(decided));
-    return answer;
-  }
-  void carry_out(Decision decision) {
+  void carry_out(Decision decision) override {
     for (Record& one : decision.records) {
       std::optional<base::Bytes> value;
       if (one.value) value = base::Bytes(*one.value);
@@ -126,7 +103,7 @@ class Coordinator {
   std::unique_ptr<TransactionShard> fresh() {
     return std::make_unique<TransactionShard>(settings_);
   }
-  std::unique_ptr<TransactionShard> replayed() {
+  std::unique_ptr<TransactionShard> replayed() override {
     auto state = fresh();
     for (const Record& one : log_) {
       std::optional<base::Bytes> value;
@@ -135,17 +112,10 @@ class Coordinator {
     }
     return state;
   }
-  void advance_to(std::int64_t monotonic_ms) {
-    now_.wall_ms += monotonic_ms - now_.monotonic_ms;
-    now_.monotonic_ms = monotonic_ms;
-  }
 
   Settings settings_;
-  std::unique_ptr<TransactionShard> state_;
-  std::unique_ptr<TransactionShard> replica_;
   std::vector<Record> log_;
   std::vector<std::string> owed_;
-  Now now_{1'000, 1'700'000'000'000};
   base::ProducerId next_id_ = 1000;
 };
 
