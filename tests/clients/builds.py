@@ -124,7 +124,7 @@ def debian_program(name, script):
 def java(version):
     """kafka-clients alone, with our program compiled against it."""
     release = tuple(int(x) for x in version.split("."))
-    sources = [program("java", "Client.java"), program("java", "Member.java")]
+    sources = [program("java", n + ".java") for n in ("Client", "Member", "Transactions")]
     for name, low, high in (("StepsUntil39", (0,), (4,)), ("StepsSince11", (1, 1), (99,)),
                             ("StepsSince28", (2, 8), (99,)), ("StepsSince39", (3, 9), (99,)),
                             ("StepsSince40", (4,), (99,))):
@@ -274,7 +274,8 @@ def rust_program():
         raise Missing("Debian's package librdkafka-dev is not installed: deploy/install-deps test")
     folder = os.path.join(HERE, "rust")
     sources = [os.path.join(folder, n) for n in ("Cargo.toml", "Cargo.lock", "src/main.rs",
-                                                 "src/member.rs", "src/record.rs")]
+                                                 "src/member.rs", "src/record.rs",
+                                                 "src/transactions.rs")]
     rustc = run("rustc", ["rustc", "--version"]).strip()
 
     def build(part):

@@ -8,6 +8,8 @@ BASE = {"about", "produce", "large", "consume", "tail", "times", "ends", "pause"
         "sees-out-of-range"}
 TOPICS = {"create", "create-copies", "list", "describe", "cluster", "configs", "delete"}
 ALL = BASE | TOPICS | {"partitions"}
+ISOLATED = {"transact", "fence", "consume-isolated"}
+TRANSACTIONS = ISOLATED | {"committed"}  # With offsets of a group.
 
 
 class Client:
@@ -17,7 +19,7 @@ class Client:
                  reads=CODECS, idempotent=True, judge="librdkafka", unknown_topic=(),
                  out_of_range=(), describe_topics_needs=(), groups_only=False,
                  tells_offsets=True, fields_kept=4, null_header=None, empty_is_null=False,
-                 settle_ms=0, lz4_waits_for=None, configs_refused=False, notes=""):
+                 settle_ms=0, lz4_waits_for=None, configs_refused=False, fenced=(), notes=""):
         self.name, self.language, self.package = name, language, package
         self.version, self.make_command = version, command
         self.can, self.codecs, self.reads, self.idempotent = can, codecs, reads, idempotent
@@ -28,7 +30,7 @@ class Client:
         self.empty_is_null, self.settle_ms = empty_is_null, settle_ms
         # librdkafka takes a broker without groups for one that knows no lz4, and sends without.
         self.lz4_waits_for = lz4_waits_for
-        self.configs_refused, self.notes = configs_refused, notes
+        self.configs_refused, self.fenced, self.notes = configs_refused, fenced, notes
         self.topic, self.port = "c-" + name, 0
 
     def as_written(self, records):
@@ -66,13 +68,14 @@ JAVA_28 = {"alter", "log-dirs", "list-offsets", "elect-leaders", "reassignments"
 
 def java(version, can, **more):
     return Client(f"java-{version}", "Java", "kafka-clients", version,
-                  lambda: builds.java(version), can=can,
+                  lambda: builds.java(version), can=can | TRANSACTIONS,
                   out_of_range=("OffsetOutOfRangeException",),
                   unknown_topic=("TimeoutException",), **more)
 
 
 def confluent(name, version, command, can, **more):
-    return Client(name, "Python", "confluent-kafka", version, command, can=can, judge="java",
+    return Client(name, "Python", "confluent-kafka", version, command, can=can | TRANSACTIONS,
+                  judge="java", fenced=("_FENCED",),
                   unknown_topic=("_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"),
                   lz4_waits_for=FIND_COORDINATOR,
                   out_of_range=("_AUTO_OFFSET_RESET",), **more)
@@ -99,17 +102,20 @@ def clients():
                   new_confluent),
         Kcat("kcat", "C", "kcat", "1.7.1 on librdkafka 2.0.2",
              lambda: builds.debian_program("kcat", "with_kcat.py"), judge="java",
-             can=BASE | {"list", "describe", "cluster"}, tells_offsets=False, fields_kept=3,
-             lz4_waits_for=FIND_COORDINATOR, unknown_topic=("kcat",)),
+             can=BASE | ISOLATED | {"list", "describe", "cluster"}, tells_offsets=False,
+             fields_kept=3, lz4_waits_for=FIND_COORDINATOR, unknown_topic=("kcat",),
+             notes="no offsets in transactions"),
         Client("rdkafka", "Rust", "rdkafka", "0.33.2 on librdkafka 2.0.2", builds.rust_program,
-               judge="java", can=ALL | {"alter-all"}, lz4_waits_for=FIND_COORDINATOR,
+               judge="java", can=ALL | TRANSACTIONS | {"alter-all"},
+               lz4_waits_for=FIND_COORDINATOR, fenced=("Fenced",),
                unknown_topic=("UnknownTopic", "UnknownPartition"),
                out_of_range=("AutoOffsetReset",)),
         Client("kafka-python", "Python", "kafka-python", "3.0.12",
                lambda: builds.python("with_kafka_python.py", "kafka-python-newest.txt"),
-               can=ALL | {"alter", "alter-all", "delete-records", "log-dirs", "elect-leaders",
-                          "reassignments", "producers", "features", "quorum", "config-resources",
-                          "describe-topics", "describe-cluster"},
+               can=ALL | TRANSACTIONS | {
+                   "alter", "alter-all", "delete-records", "log-dirs", "elect-leaders",
+                   "reassignments", "producers", "features", "quorum", "config-resources",
+                   "describe-topics", "describe-cluster"},
                describe_topics_needs=(DESCRIBE_TOPIC_PARTITIONS,),
                unknown_topic=("KafkaTimeoutError",), null_header=""),
         Client("kafka-python-2.0.2", "Python", "kafka-python", "2.0.2",
@@ -118,15 +124,18 @@ def clients():
                null_header=""),
         Client("aiokafka", "Python", "aiokafka", "0.14.0",
                lambda: builds.python("with_aiokafka.py", "aiokafka.txt"),
-               can=ALL | {"alter-all", "delete-records"}),
+               can=ALL | TRANSACTIONS | {"alter-all", "delete-records"},
+               fenced=("ProducerFenced",)),
         Client("franz-go", "Go", "franz-go", "1.22.3", lambda: builds.go_program("franz"),
                settle_ms=250,
-               can=ALL | {"alter", "alter-all", "delete-records", "log-dirs", "elect-leaders",
-                          "reassignments", "quotas", "producers", "features", "config-resources",
-                          "list-all-offsets"}),
+               can=ALL | TRANSACTIONS | {
+                   "alter", "alter-all", "delete-records", "log-dirs", "elect-leaders",
+                   "reassignments", "quotas", "producers", "features", "config-resources",
+                   "list-all-offsets"}),
         Client("sarama", "Go", "sarama", "1.61.1", lambda: builds.go_program("sarama"),
-               can=ALL | {"alter", "alter-all", "delete-records", "log-dirs", "elect-leaders",
-                          "reassignments", "quotas", "list-offsets"}),
+               can=ALL | TRANSACTIONS | {
+                   "alter", "alter-all", "delete-records", "log-dirs", "elect-leaders",
+                   "reassignments", "quotas", "list-offsets"}),
         Client("kafka-go", "Go", "segmentio/kafka-go", "0.4.51",
                lambda: builds.go_program("kafkago"), idempotent=False, empty_is_null=True,
                settle_ms=250,
@@ -134,7 +143,8 @@ def clients():
                           "list-offsets"}),
         Client("kafkajs", "JavaScript", "kafkajs", "2.2.4",
                lambda: builds.node("with_kafkajs.js"), groups_only=True, null_header="",
-               can=(ALL | {"alter-all", "delete-records", "reassignments"}) - {"sees-out-of-range"},
+               can=(ALL | TRANSACTIONS | {"alter-all", "delete-records", "reassignments"})
+                   - {"sees-out-of-range"},
                notes="consumes in groups only; snappy, lz4, zstd by snappyjs, lz4js, zstd-wasm; "
                      "moves to the end by itself when out of range"),
     ]

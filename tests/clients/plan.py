@@ -10,7 +10,7 @@ import random
 
 from lib.suite import equal
 
-ASPECTS = ("produces", "is read back", "consumes", "seeks by time", "administers",
+ASPECTS = ("produces", "is read back", "consumes", "seeks by time", "transactions", "administers",
            "handles errors")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 T0 = 1_700_000_000_000  # The topics keep records for ever: these are old.
@@ -19,8 +19,9 @@ T0 = 1_700_000_000_000  # The topics keep records for ever: these are old.
  INIT_PRODUCER_ID, DESCRIBE_CONFIGS, ALTER_CONFIGS, DESCRIBE_LOG_DIRS, CREATE_PARTITIONS,
  ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS, LIST_REASSIGNMENTS, CLIENT_QUOTAS, DESCRIBE_QUORUM,
  DESCRIBE_CLUSTER, DESCRIBE_PRODUCERS, LIST_CONFIG_RESOURCES, DESCRIBE_TOPIC_PARTITIONS,
- FIND_COORDINATOR, DESCRIBE_GROUPS) = (
-    0, 1, 2, 3, 11, 19, 20, 21, 22, 32, 33, 35, 37, 43, 44, 46, 48, 55, 60, 61, 74, 75, 10, 15)
+ FIND_COORDINATOR, DESCRIBE_GROUPS, END_TXN, TXN_OFFSET_COMMIT) = (
+    0, 1, 2, 3, 11, 19, 20, 21, 22, 32, 33, 35, 37, 43, 44, 46, 48, 55, 60, 61, 74, 75, 10, 15, 26,
+    28)
 API_NAMES = {JOIN_GROUP: "groups (JoinGroup)", DELETE_RECORDS: "DeleteRecords",
              ALTER_CONFIGS: "AlterConfigs", DESCRIBE_LOG_DIRS: "DescribeLogDirs",
              ELECT_LEADERS: "ElectLeaders", INCREMENTAL_ALTER_CONFIGS: "IncrementalAlterConfigs",
@@ -29,7 +30,8 @@ API_NAMES = {JOIN_GROUP: "groups (JoinGroup)", DELETE_RECORDS: "DeleteRecords",
              DESCRIBE_PRODUCERS: "DescribeProducers",
              LIST_CONFIG_RESOURCES: "ListConfigResources", FIND_COORDINATOR: "FindCoordinator",
              DESCRIBE_TOPIC_PARTITIONS: "DescribeTopicPartitions",
-             DESCRIBE_GROUPS: "DescribeGroups"}
+             DESCRIBE_GROUPS: "DescribeGroups", END_TXN: "transactions (EndTxn)",
+             TXN_OFFSET_COMMIT: "TxnOffsetCommit"}
 
 
 def pack(data):
@@ -174,6 +176,49 @@ def seeks(client):
     yield Step("seeks by time", "ends:shared:0", is_ok(ends))
 
 
+# What stands in each partition of a client's topic of transactions: every one of them is one record
+# and one marker. The producer that wrote "lost" was fenced by the one that wrote "kept".
+UNCOMMITTED = [[2 * n, value] for n, value in enumerate(
+    ("commit 0", "abort 1", "commit 2", "lost", "kept"))]
+ISOLATED = {"read_committed": [UNCOMMITTED[0], UNCOMMITTED[2], UNCOMMITTED[4]],
+            "read_uncommitted": UNCOMMITTED}
+
+
+def transactional_topic(client):
+    return client.topic + "-transactions"
+
+
+def reads_isolated(client):
+    """Steps that read what the transactions left, for the client itself and for its judge.
+
+    The last record is a committed one, so that whoever sees the right number of records sees no
+    others."""
+    def check(wanted):
+        return is_ok(lambda ok: equal("offsets and values", [[r[0], r[3]] for r in ok["records"]],
+                                      [[o, pack(v.encode())] for o, v in wanted]))
+    for partition in 0, 1:
+        for isolation, wanted in ISOLATED.items():
+            yield Step("transactions",
+                       f"consume-isolated:{transactional_topic(client)}:{partition}:{isolation}:"
+                       f"{len(wanted)}", check(wanted), (END_TXN,))
+
+
+def transactions(client):
+    """Offsets of a group go along where the library has them: 1, 2 in the aborted one, 3."""
+    topic, offsets = transactional_topic(client), "committed" in client.can
+    group, apis = topic + "-group", (END_TXN, *((TXN_OFFSET_COMMIT,) if offsets else ()))
+
+    def check(ok):
+        if offsets:
+            equal("offsets before the end of each", ok["committed"], [None, 1, 1])
+    yield Step("transactions", f"transact:{topic}:{topic}" + f":{group}:shared" * offsets,
+               is_ok(check), apis)
+    yield Step("transactions", f"fence:{topic}:{topic}", is_error(47, 90, *client.fenced), apis)
+    # The second producer has waited until all before it was done.
+    yield Step("transactions", f"committed:{group}:shared:0", gives("offset", 3), apis)
+    yield from reads_isolated(client)
+
+
 def described(partitions):
     return is_ok(lambda ok: equal("partitions", sorted(ok["partitions"]),
                                   [[p, 1, [1], [1]] for p in range(partitions)]))
@@ -304,6 +349,6 @@ def errors(client, folder):
 
 def steps(client, folder):
     """All steps of a client in order, without those that its library has no function for."""
-    every = [*produces(client, folder), *consumes(client), *seeks(client),
+    every = [*produces(client, folder), *consumes(client), *seeks(client), *transactions(client),
              *administers(client, folder), *errors(client, folder)]
     return [s for s in every if s.uses <= client.can]

@@ -6,12 +6,13 @@ from clients import builds, kafka_tools, plan
 PAGE = os.path.join(builds.HERE, os.pardir, os.pardir, "docs", "compatibility.md")
 MARKS = "<!-- {0}: begin -->\n", "<!-- {0}: end -->\n"
 COLUMNS = {"consumes": "Consumes", "seeks by time": "Seeks by time",
-           "administers": "Administers", "handles errors": "Errors"}
+           "transactions": "Transactions", "administers": "Administers",
+           "handles errors": "Errors"}
 
 
 def short(result):
     """One cell of what a test said."""
-    if result.startswith(("FAILED", "not built", "waits")):
+    if result.startswith(("FAILED", "not built", "not in", "waits")):
         return result
     waits = result.partition("; not yet served: ")[2]
     return f"passed; waits for {waits}" if waits else "passed"

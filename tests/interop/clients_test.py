@@ -24,7 +24,7 @@ from lib.calque import Calque
 AT_ONCE = 2  # Programs at a time: as many as the cores that the tests may count on.
 PROGRAM_S = 300
 JUDGES = {"java": "java-4.4.0", "librdkafka": "librdkafka-newest"}
-SETTINGS = {"auto.create.topics.enable": "false"}
+SETTINGS = {"auto.create.topics.enable": "false", "group.initial.rebalance.delay.ms": 0}
 
 
 class Run:
@@ -82,6 +82,8 @@ class Matrix:
         shared = {"shared": plan.CODECS, "shared-without-zstd": plan.CODECS[:4]}
         words = [f"create:{topic}:1:retention.ms=-1" for topic in shared]
         words += [f"create:{c.topic}:2:retention.ms=-1" for c in self.clients]
+        words += [f"create:{plan.transactional_topic(c)}:2:retention.ms=-1"
+                  for c in self.clients if "transact" in c.can]
         for c in self.clients:  # For those that cannot.
             if "create" not in c.can:
                 words += [f"create:{c.topic}-admin:2:retention.ms=-1",
@@ -126,7 +128,13 @@ class Matrix:
         mine = [c for c in self.clients if c.judge == judge]
         concurrent.futures.wait([self.runs[c.name] for c in mine])
         command = next(c for c in matrix.clients() if c.name == JUDGES[judge]).command()
-        return Run(command, [self.broker.bootstrap, *(self.produced(c)[0] for c in mine)])
+        return Run(command, [self.broker.bootstrap, *(self.produced(c)[0] for c in mine),
+                             *(s.text for c in mine for s in self.isolated(c))])
+
+    def isolated(self, client):
+        if "transact" not in client.can:
+            return []
+        return [s for s in plan.reads_isolated(client) if not self.waits_for(s)]
 
     def read_back(self, client):
         text, texts = self.produced(client)
@@ -149,6 +157,15 @@ class Matrix:
             suite.equal(f"codec of {text}", codecs, {codec})
             suite.equal(f"producer ids of {text}", {b.producer_id >= 0 for b in here},
                         {mode == "idempotent"})
+        return said
+
+    def transactions(self, client):
+        said, judged = self.aspect(client, "transactions"), self.judged[client.judge].result()
+        for step in self.isolated(client):
+            try:
+                step.check(judged.take(step.text))
+            except AssertionError as e:
+                raise AssertionError(f"{step.text} of the judge: {e}") from None
         return said
 
     def is_what_it_says(self, client, run):
@@ -200,8 +217,9 @@ class Matrix:
         return body
 
     def client_test(self, client, aspect):
-        return self.recorded((client.name, aspect), lambda: (
-            self.read_back(client) if aspect == "is read back" else self.aspect(client, aspect)))
+        own = {"is read back": self.read_back, "transactions": self.transactions}
+        look = own.get(aspect, lambda c: self.aspect(c, aspect))
+        return self.recorded((client.name, aspect), lambda: look(client))
 
     def tool_test(self, version, name, apis):
         def look():
@@ -218,6 +236,9 @@ def make(smoke):
         tests.test("start", needed=True)(m.start)
         for client in m.clients:
             for aspect in plan.ASPECTS:
+                if aspect == "transactions" and "transact" not in client.can:
+                    m.results[client.name, aspect] = "not in the library"
+                    continue
                 tests.test(f"{client.name} {aspect}")(m.client_test(client, aspect))
         for version in m.tools:
             for name, apis, _ in kafka_tools.Tools(version, "", {}, "").tests():

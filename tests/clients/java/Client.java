@@ -51,7 +51,11 @@ public class Client {
             return "null";
         });
         steps.put("large", this::large);
-        steps.put("consume", this::consume);
+        steps.put("consume", a -> consume("read_uncommitted", a[0], a[1], a[2], a[3]));
+        steps.put("consume-isolated", a -> consume(a[2], a[0], a[1], "earliest", a[3]));
+        steps.put("transact", a -> new Transactions(this).transact(a));
+        steps.put("fence", a -> new Transactions(this).fence(a));
+        steps.put("committed", a -> new Transactions(this).committed(a));
         steps.put("tail", this::tail);
         steps.put("member", a -> new Member(this, a).run());
         steps.put("times", this::times);
@@ -100,7 +104,12 @@ public class Client {
     }
 
     KafkaConsumer<byte[], byte[]> consumer() {
+        return consumer("read_uncommitted");
+    }
+
+    KafkaConsumer<byte[], byte[]> consumer(String isolation) {
         Map<String, Object> s = settings();
+        s.put("isolation.level", isolation);
         s.put("enable.auto.commit", false);
         s.put("auto.offset.reset", "none");
         s.put("fetch.max.wait.ms", 100);
@@ -190,13 +199,14 @@ public class Client {
         return got;
     }
 
-    String consume(String[] a) throws Exception {
-        TopicPartition at = new TopicPartition(a[0], Integer.parseInt(a[1]));
-        try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
+    String consume(String isolation, String topic, String partition, String from, String count)
+        throws Exception {
+        TopicPartition at = new TopicPartition(topic, Integer.parseInt(partition));
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(isolation)) {
             consumer.assign(Collections.singleton(at));
-            if (a[2].equals("earliest")) consumer.seekToBeginning(Collections.singleton(at));
-            else consumer.seek(at, Long.parseLong(a[2]));
-            return "{\"records\":" + read(consumer, Integer.parseInt(a[3])) + "}";
+            if (from.equals("earliest")) consumer.seekToBeginning(Collections.singleton(at));
+            else consumer.seek(at, Long.parseLong(from));
+            return "{\"records\":" + read(consumer, Integer.parseInt(count)) + "}";
         }
     }
 

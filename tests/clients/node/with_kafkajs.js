@@ -106,9 +106,10 @@ function shown(m) {
 }
 
 // Reads with a group of its own; `started` is called once the consumer stands where it should.
-async function read(topic, partition, from, count, started = async () => {}) {
+async function read(topic, partition, from, count, started = async () => {},
+  readUncommitted = false) {
   const consumer = kafka.consumer({ groupId: `g-${topic}-${Date.now()}`, maxWaitTimeInMs: 100,
-    allowAutoTopicCreation: false, retry: { retries: 8 } })
+    allowAutoTopicCreation: false, readUncommitted, retry: { retries: 8 } })
   const got = []
   try {
     await consumer.connect()
@@ -131,6 +132,58 @@ async function read(topic, partition, from, count, started = async () => {}) {
     await consumer.disconnect()
   }
   return got
+}
+
+// Transactions: each value in both partitions of the topic.
+const transactional = async transactionalId => {
+  const producer = kafka.producer({ transactionalId, idempotent: true, maxInFlightRequests: 1,
+    allowAutoTopicCreation: false, createPartitioner: Partitioners.DefaultPartitioner })
+  await producer.connect()
+  return producer
+}
+const write = (transaction, topic, value) => transaction.send({ topic, acks: -1,
+  messages: [0, 1].map(partition => ({ partition, value })) })
+
+async function committed(groupId, topic, partition) {
+  const [found] = await (await admin()).fetchOffsets({ groupId, topics: [topic] })
+  const at = found.partitions.find(p => p.partition === Number(partition))
+  return at && Number(at.offset) >= 0 ? Number(at.offset) : null
+}
+
+async function transact(topic, id, group, source) {
+  const producer = await transactional(id)
+  const seen = []
+  try {
+    for (const [n, value] of ['commit 0', 'abort 1', 'commit 2'].entries()) {
+      const transaction = await producer.transaction()
+      await write(transaction, topic, value)
+      seen.push(await committed(group, source, 0))
+      await transaction.sendOffsets({ consumerGroupId: group, topics: [{ topic: source,
+        partitions: [{ partition: 0, offset: String(n + 1) }] }] })
+      if (value.startsWith('commit')) await transaction.commit()
+      else await transaction.abort()
+    }
+  } finally {
+    await producer.disconnect()
+  }
+  return { committed: seen }
+}
+
+async function fence(topic, id) {
+  const first = await transactional(id)
+  const second = await transactional(id)
+  try {
+    const lost = await first.transaction()
+    await write(lost, topic, 'lost')
+    const kept = await second.transaction()
+    await write(kept, topic, 'kept')
+    await kept.commit()
+    await lost.commit()
+  } finally {
+    await first.disconnect()
+    await second.disconnect()
+  }
+  return null
 }
 
 // What a member of a group holds, reads and commits, each a line of JSON, until the standard input
@@ -210,6 +263,12 @@ const steps = {
     [{ key: null, value: Buffer.alloc(Number(size)) }]),
   consume: async (topic, partition, from, count) =>
     ({ records: await read(topic, partition, from, Number(count)) }),
+  'consume-isolated': async (topic, partition, isolation, count) => ({ records: await read(topic,
+    partition, 'earliest', Number(count), undefined, isolation === 'read_uncommitted') }),
+  transact,
+  fence,
+  committed: async (group, topic, partition) =>
+    ({ offset: await committed(group, topic, partition) }),
   tail: async (topic, partition) => {
     const end = Number((await offset(topic, partition)).high)
     const seeking = async consumer => {

@@ -54,6 +54,41 @@ def deadline(what):
     return check
 
 
+class Transactions:
+    """Steps of clients that wait for each call, on `transactional(id)`, `write(producer, topic,
+    value)`, `send_offset(producer, group, topic, offset)`, `offset(group, topic, partition)`."""
+
+    VALUES = "commit 0", "abort 1", "commit 2"
+
+    def transact(self, topic, name, *with_offsets):
+        producer, committed = self.transactional(name), []
+        for n, value in enumerate(self.VALUES):
+            producer.begin_transaction()
+            self.write(producer, topic, value)
+            if with_offsets:
+                group, source = with_offsets
+                committed.append(self.offset(group, source, 0))
+                self.send_offset(producer, group, source, n + 1)
+            if value.startswith("commit"):
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
+        return {"committed": committed}
+
+    def fence(self, topic, name):
+        first = self.transactional(name)
+        first.begin_transaction()
+        self.write(first, topic, "lost")
+        second = self.transactional(name)
+        second.begin_transaction()
+        self.write(second, topic, "kept")
+        second.commit_transaction()
+        first.commit_transaction()
+
+    def committed(self, group, topic, partition):
+        return {"offset": self.offset(group, topic, int(partition))}
+
+
 class Membership:
     """What a member of a group holds, reads and commits; each of its doings is a line of JSON."""
 

@@ -66,9 +66,10 @@ class Client:
         await p.start()
         return p
 
-    async def consumer(self):
-        c = AIOKafkaConsumer(bootstrap_servers=BOOTSTRAP, group_id=None, fetch_max_wait_ms=100,
-                             enable_auto_commit=False, auto_offset_reset="none", check_crcs=True)
+    async def consumer(self, group=None, **more):
+        c = AIOKafkaConsumer(bootstrap_servers=BOOTSTRAP, group_id=group, fetch_max_wait_ms=100,
+                             enable_auto_commit=False, auto_offset_reset="none", check_crcs=True,
+                             **more)
         await c.start()
         return c
 
@@ -102,8 +103,63 @@ class Client:
                         for m in batch]
         return got[:count]
 
-    async def consume(self, topic, partition, start, count):
-        consumer, at = await self.consumer(), TopicPartition(topic, int(partition))
+    async def transactional(self, name):
+        p = AIOKafkaProducer(bootstrap_servers=BOOTSTRAP, transactional_id=name,
+                             request_timeout_ms=5000)
+        await p.start()
+        return p
+
+    async def write(self, producer, topic, value):
+        for partition in 0, 1:
+            await producer.send_and_wait(topic, value.encode(), partition=partition)
+
+    async def transact(self, topic, name, *with_offsets):
+        producer, committed = await self.transactional(name), []
+        try:
+            for n, value in enumerate(steps.Transactions.VALUES):
+                await producer.begin_transaction()
+                await self.write(producer, topic, value)
+                if with_offsets:
+                    group, source = with_offsets
+                    committed.append((await self.committed(group, source, 0))["offset"])
+                    await producer.send_offsets_to_transaction(
+                        {TopicPartition(source, 0): n + 1}, group)
+                if value.startswith("commit"):
+                    await producer.commit_transaction()
+                else:
+                    await producer.abort_transaction()
+        finally:
+            await producer.stop()
+        return {"committed": committed}
+
+    async def fence(self, topic, name):
+        first = await self.transactional(name)
+        try:
+            await first.begin_transaction()
+            await self.write(first, topic, "lost")
+            second = await self.transactional(name)
+            try:
+                await second.begin_transaction()
+                await self.write(second, topic, "kept")
+                await second.commit_transaction()
+            finally:
+                await second.stop()
+            await first.commit_transaction()
+        finally:
+            await first.stop()
+
+    async def committed(self, group, topic, partition):
+        consumer = await self.consumer(group)
+        try:
+            return {"offset": await consumer.committed(TopicPartition(topic, int(partition)))}
+        finally:
+            await consumer.stop()
+
+    async def consume_isolated(self, topic, partition, isolation, count):
+        return await self.consume(topic, partition, "earliest", count, isolation_level=isolation)
+
+    async def consume(self, topic, partition, start, count, **more):
+        consumer, at = await self.consumer(**more), TopicPartition(topic, int(partition))
         try:
             consumer.assign([at])
             if start == "earliest":

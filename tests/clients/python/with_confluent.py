@@ -28,7 +28,7 @@ def done(futures):
     return {k: f.result(steps.TIMEOUT_S) for k, f in futures.items()}
 
 
-class Client:
+class Client(steps.Transactions):
     def __init__(self):
         # Many connections at once cost more than they give here.
         self.base = {"bootstrap.servers": BOOTSTRAP, "log_level": 0}
@@ -86,8 +86,41 @@ class Client:
                                    m.key(), m.value(), m.headers()))
         return got
 
-    def consume(self, topic, partition, start, count):
-        consumer = self.consumer()
+    def transactional(self, name):
+        producer = Producer({**self.base, "transactional.id": name})
+        producer.init_transactions(steps.TIMEOUT_S)
+        return producer
+
+    def write(self, producer, topic, value):
+        for partition in 0, 1:
+            self.send(producer, topic, partition, [(0, None, value.encode(), [])])
+
+    def send_offset(self, producer, group, topic, offset):
+        consumer = self.consumer(**{"group.id": group})
+        producer.send_offsets_to_transaction([TopicPartition(topic, 0, offset)],
+                                             consumer.consumer_group_metadata(), steps.TIMEOUT_S)
+        consumer.close()
+
+    def offset(self, group, topic, partition):
+        consumer = self.consumer(**{"group.id": group})
+        found = consumer.committed([TopicPartition(topic, partition)], steps.TIMEOUT_S)[0]
+        consumer.close()
+        if found.error:
+            raise refused(found.error)
+        return found.offset if found.offset >= 0 else None
+
+    def fence(self, topic, name):
+        try:
+            super().fence(topic, name)
+        except KafkaException as e:
+            raise refused(e.args[0]) from None
+
+    def consume_isolated(self, topic, partition, isolation, count):
+        return self.consume(topic, partition, "earliest", count,
+                            **{"isolation.level": isolation})
+
+    def consume(self, topic, partition, start, count, **more):
+        consumer = self.consumer(**more)
         offset = BEGINNING if start == "earliest" else int(start)
         consumer.assign([TopicPartition(topic, int(partition), offset)])
         try:

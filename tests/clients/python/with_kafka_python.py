@@ -56,7 +56,7 @@ class Listener(kafka.ConsumerRebalanceListener):
         self.me.revoked(p.partition for p in lost)
 
 
-class Client:
+class Client(steps.Transactions):
     def __init__(self):
         self.made = None
 
@@ -74,8 +74,8 @@ class Client:
                              max_request_size=20_000_000,
                              request_timeout_ms=10_000, max_block_ms=4000, **more)
 
-    def consumer(self, **more):
-        return KafkaConsumer(bootstrap_servers=BOOTSTRAP, group_id=None, fetch_max_wait_ms=100,
+    def consumer(self, group=None, **more):
+        return KafkaConsumer(bootstrap_servers=BOOTSTRAP, group_id=group, fetch_max_wait_ms=100,
                              enable_auto_commit=False, auto_offset_reset="none",
                              check_crcs=True, **more)
 
@@ -108,8 +108,34 @@ class Client:
                         for m in batch]
         return got[:count]
 
-    def consume(self, topic, partition, start, count):
-        consumer, at = self.consumer(), TopicPartition(topic, int(partition))
+    def transactional(self, name):
+        producer = KafkaProducer(bootstrap_servers=BOOTSTRAP, transactional_id=name,
+                                 request_timeout_ms=10_000, delivery_timeout_ms=15_000)
+        producer.init_transactions()
+        return producer
+
+    def write(self, producer, topic, value):
+        sent = [producer.send(topic, value.encode(), partition=p) for p in (0, 1)]
+        producer.flush(steps.TIMEOUT_S)
+        for s in sent:
+            s.get(steps.TIMEOUT_S)
+
+    def send_offset(self, producer, group, topic, offset):
+        producer.send_offsets_to_transaction(
+            {TopicPartition(topic, 0): OffsetAndMetadata(offset, "", -1)}, group)
+
+    def offset(self, group, topic, partition):
+        consumer = self.consumer(group)
+        try:
+            return consumer.committed(TopicPartition(topic, partition))
+        finally:
+            consumer.close()
+
+    def consume_isolated(self, topic, partition, isolation, count):
+        return self.consume(topic, partition, "earliest", count, isolation_level=isolation)
+
+    def consume(self, topic, partition, start, count, **more):
+        consumer, at = self.consumer(**more), TopicPartition(topic, int(partition))
         try:
             consumer.assign([at])
             if start == "earliest":

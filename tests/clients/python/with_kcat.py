@@ -1,7 +1,9 @@
 """kcat, a program: what it cannot express on its command line is left out of what it writes."""
 import json
 import re
+import signal
 import subprocess
+import zlib
 
 import steps
 from steps import Refused
@@ -10,7 +12,10 @@ BOOTSTRAP, _ = steps.arguments()
 # What librdkafka says, and the broker's number for it.
 SAYINGS = (("Message size too large", 10), ("Unknown topic or partition", 3),
            ("Unknown partition", 3), ("Unknown topic", 3), ("Offset out of range", 1),
-           ("offset not available on the broker", 1))
+           ("offset not available on the broker", 1), ("fenced by a newer instance", 90))
+# The partitioner's choices, CRC-32 of the key: the first partition of two, the second.
+KEYS = [next(k for k in (b"%d" % n for n in range(99)) if zlib.crc32(k) % 2 == p) for p in (0, 1)]
+BLOCK = 1024  # What it reads at once.
 
 
 def kcat(*args, data=None):
@@ -20,9 +25,13 @@ def kcat(*args, data=None):
     said = run.stderr.decode(errors="replace")
     # It goes on after some errors and ends with 0.
     if run.returncode or "ERROR" in said or "Delivery failed" in said:
-        code = next((code for text, code in SAYINGS if text in said), None)
-        raise Refused(code, "kcat", f"status {run.returncode}: {said[-400:]}")
+        raise refused(said, run.returncode)
     return run.stdout
+
+
+def refused(said, status):
+    code = next((code for text, code in SAYINGS if text in said), None)
+    return Refused(code, "kcat", f"status {status}: {said[-400:]}")
 
 
 def text_only(data):
@@ -74,6 +83,47 @@ class Client:
     def consume(self, topic, partition, start, count):
         start = "beginning" if start == "earliest" else start
         return {"records": self.read(topic, partition, start, "-c", count)}
+
+    def begin(self, topic, name, value, wait=True):
+        """A kcat is one transaction: it ends with its input. It reads that in blocks and leaves
+        out empty lines. Of these keys one is for each partition."""
+        run = subprocess.Popen(
+            ["kcat", "-b", BOOTSTRAP, "-P", "-t", topic, "-K", "\t", "-X", "linger.ms=5",
+             "-X", "transactional.id=" + name], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        run.stdin.write(b"".join(key + b"\t" + value.encode() + b"\n" for key in KEYS))
+        run.stdin.write(b"\n" * BLOCK)
+        run.stdin.flush()
+        look = steps.deadline(f"writing {value}")
+        while wait and any(self.last(topic, p) != steps.pack(value.encode()) for p in (0, 1)):
+            look()
+        return run
+
+    def last(self, topic, partition):
+        found = self.read(topic, str(partition), "beginning", "-e", "-X",
+                          "isolation.level=read_uncommitted")
+        return found[-1][3] if found else None
+
+    def end(self, run, commit=True):
+        if not commit:
+            run.send_signal(signal.SIGTERM)
+        said = run.communicate(timeout=steps.TIMEOUT_S)[1].decode(errors="replace")
+        if run.returncode or commit == ("Aborting transaction" in said):
+            raise refused(said, run.returncode)
+
+    def transact(self, topic, name):
+        for value in steps.Transactions.VALUES:
+            commit = value.startswith("commit")
+            self.end(self.begin(topic, name, value, wait=not commit), commit)
+        return {}
+
+    def fence(self, topic, name):
+        first = self.begin(topic, name, "lost")
+        self.end(self.begin(topic, name, "kept", wait=False))
+        self.end(first)
+
+    def consume_isolated(self, topic, partition, isolation, count):
+        return {"records": self.read(topic, partition, "beginning", "-c", count, "-X",
+                                     "isolation.level=" + isolation)}
 
     def tail(self, topic, partition):
         """The last record, counted from the end."""

@@ -1,5 +1,7 @@
 #include "broker/config.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -32,6 +34,19 @@ TEST_CASE("four settings suffice") {
   CHECK(config.integer("socket.request.max.bytes") == 104857600);
   CHECK(config.warnings().empty());
   CHECK(config.shard_count() >= 1);
+}
+
+TEST_CASE("there are as many shards as CPUs that may be used, not as the machine has") {
+  cpu_set_t usable;
+  REQUIRE(::sched_getaffinity(0, sizeof usable, &usable) == 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &usable)) CPU_SET(cpu, &one);
+  REQUIRE(::sched_setaffinity(0, sizeof one, &one) == 0);
+  const std::size_t shards = Config::load(minimal, {}, {}).shard_count();
+  REQUIRE(::sched_setaffinity(0, sizeof usable, &usable) == 0);
+  CHECK(shards == 1);
 }
 
 TEST_CASE("a setting that Kafka knows and we do not is a warning that names it") {

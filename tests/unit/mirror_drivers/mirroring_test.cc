@@ -144,6 +144,19 @@ TEST_CASE("topics are discovered, excluded, and get more partitions") {
   CHECK(world.target.topic("a.one")->leader_epochs.size() == 3);
 }
 
+TEST_CASE("the topics of the source's coordinators are not discovered, whatever the lists say") {
+  World world;
+  for (const std::string name : {"__consumer_offsets", "__transaction_state", "a", "z"})
+    world.source.add_topic(name, 1);
+  world.boot();
+  world.extra_configs["topics.exclude"] = "nothing";
+  REQUIRE(world.create("m", ".*").ok());
+  world.await_state("a", 0, "MIRRORING");
+  world.await_state("z", 0, "MIRRORING");
+  CHECK_FALSE(world.target.topic("__consumer_offsets"));
+  CHECK_FALSE(world.target.topic("__transaction_state"));
+}
+
 TEST_CASE(
     "a topic stays the same when its source gets topic ids, and is another one with another id") {
   World world(kafka_2_7);

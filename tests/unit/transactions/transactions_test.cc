@@ -124,6 +124,28 @@ TEST_CASE("in the second version each transaction has an epoch of its own") {
   CHECK(c.end("x", fresh, false, v2).producer == next_epoch(fresh));
 }
 
+TEST_CASE("with an epoch for each transaction an older one ends none") {
+  Coordinator c;
+  const Producer fenced = c.made("x");
+  const Producer producer = c.made("x");
+  for (const bool commit : {true, false}) {
+    CHECK(c.end("x", fenced, commit, v2).error == ErrorCode::producer_fenced);
+    REQUIRE(c.add("x", producer, {p0}, v2) == ErrorCode::none);
+    CHECK(c.end("x", fenced, commit, v2).error == ErrorCode::producer_fenced);
+    CHECK(c.end("x", next_epoch(producer), commit, v2).error == ErrorCode::producer_fenced);
+    CHECK(c.get("x").state == State::ongoing);
+  }
+  CHECK(c.end("x", producer, true, v2).producer == next_epoch(producer));
+  CHECK(c.end("x", fenced, true, v2).error == ErrorCode::producer_fenced);
+  CHECK(c.end("x", next_epoch(producer), true, v2).error == ErrorCode::producer_fenced);
+  c.finish();
+  CHECK(c.end("x", fenced, true, v2).error == ErrorCode::producer_fenced);
+  // The last one's epoch asks for its answer again only while no transaction was begun since.
+  REQUIRE(c.add("x", next_epoch(producer), {p0}, v2) == ErrorCode::none);
+  CHECK(c.end("x", producer, true, v2).error == ErrorCode::producer_fenced);
+  CHECK(c.get("x").state == State::ongoing);
+}
+
 TEST_CASE("who is not the producer of the id is told so") {
   Coordinator c;
   const Producer producer = c.made("x");
@@ -305,6 +327,9 @@ TEST_CASE("transactions are described and listed") {
   CHECK(named({.states = {State::empty, State::prepare_commit}}) == "xy");
   CHECK(named({.producer_ids = {x.id}}) == "x");
   CHECK(named({.producer_ids = {5}}) == "");
+  // A request may name very many, and the same again: looking for one is no search.
+  const Filter again{.states = {State::empty, State::empty}, .producer_ids = {x.id, x.id}};
+  CHECK((again.states.size() == 1 && again.producer_ids.size() == 1));
   CHECK(named({.no_state = true}) == "");
   CHECK(named({.duration_ms = 0}) == "xy");
   CHECK(named({.duration_ms = 999}) == "xy");

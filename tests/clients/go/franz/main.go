@@ -82,9 +82,10 @@ func read(c *kgo.Client, count int) ([]steps.Record, error) {
 	return got[:count], nil
 }
 
-func consumer(topic string, partition int32, from kgo.Offset) *kgo.Client {
-	return client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: from}}),
-		kgo.ConsumeResetOffset(kgo.NoResetOffset()))
+func consumer(topic string, partition int32, from kgo.Offset, more ...kgo.Opt) *kgo.Client {
+	return client(append(more,
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: from}}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()))...)
 }
 
 func consume(w []string) (any, error) {
@@ -202,6 +203,8 @@ func main() {
 				[]steps.Record{{Timestamp: 1, Value: make([]byte, steps.Number(w[2]))}})
 		},
 		"consume": consume, "tail": tail, "times": times, "ends": ends, "member": member,
+		"consume-isolated": consumeIsolated, "transact": transact, "fence": fence,
+		"committed": committedStep,
 	}
 	administration(all)
 	steps.Run(all, number)

@@ -93,8 +93,10 @@ func read(p sarama.PartitionConsumer, count int) ([]steps.Record, error) {
 	return got, nil
 }
 
-func open(topic string, partition int32, from int64) (sarama.PartitionConsumer, func(), error) {
+func open(topic string, partition int32, from int64, isolation sarama.IsolationLevel) (
+	sarama.PartitionConsumer, func(), error) {
 	settings := config()
+	settings.Consumer.IsolationLevel = isolation
 	settings.Consumer.Return.Errors, settings.Consumer.MaxWaitTime = true, 100*time.Millisecond
 	c, err := sarama.NewConsumer(bootstrap, settings)
 	if err != nil {
@@ -113,7 +115,7 @@ func consume(w []string) (any, error) {
 	if w[2] != "earliest" {
 		from = steps.Number(w[2])
 	}
-	p, end, err := open(w[0], int32(steps.Number(w[1])), from)
+	p, end, err := open(w[0], int32(steps.Number(w[1])), from, sarama.ReadUncommitted)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +128,8 @@ func consume(w []string) (any, error) {
 }
 
 func tail(w []string) (any, error) {
-	p, end, err := open(w[0], int32(steps.Number(w[1])), sarama.OffsetNewest)
+	p, end, err := open(w[0], int32(steps.Number(w[1])), sarama.OffsetNewest,
+		sarama.ReadUncommitted)
 	if err != nil {
 		return nil, err
 	}
@@ -205,6 +208,8 @@ func main() {
 				[]steps.Record{{Timestamp: 1, Value: make([]byte, steps.Number(w[2]))}})
 		},
 		"consume": consume, "tail": tail, "times": times, "ends": ends, "member": member,
+		"consume-isolated": consumeIsolated, "transact": transact, "fence": fence,
+		"committed": committedStep,
 	}
 	administration(all)
 	steps.Run(all, number)

@@ -95,6 +95,12 @@ func Within() context.Context {
 	return ctx
 }
 
+// Transactions are the values of three that follow one another, and whether each is committed.
+var Transactions = []struct {
+	Value  string
+	Commit bool
+}{{"commit 0", true}, {"abort 1", false}, {"commit 2", true}}
+
 func Pause(milliseconds string) {
 	time.Sleep(time.Duration(Number(milliseconds)) * time.Millisecond)
 }

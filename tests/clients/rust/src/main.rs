@@ -2,6 +2,7 @@
 
 mod member;
 mod record;
+mod transactions;
 
 use rdkafka::admin::{
     AdminClient, AdminOptions, AlterConfig, NewPartitions, NewTopic, ResourceSpecifier,
@@ -130,6 +131,12 @@ impl Client {
             .set("message.timeout.ms", "10000")
             .set("topic.metadata.propagation.max.ms", "2000")
             .create_with_context(Delivered::default())?;
+        Client::deliver(&producer, topic, partition, records)
+    }
+
+    fn deliver(producer: &BaseProducer<Delivered>, topic: &str, partition: i32,
+               records: &[Record]) -> Answer {
+        producer.context().0.lock().unwrap().clear();
         for r in records {
             let mut sent: BaseRecord<'_, [u8], [u8]> =
                 BaseRecord::to(topic).partition(partition).headers(r.owned_headers());
@@ -157,8 +164,13 @@ impl Client {
     }
 
     fn consumer(&self) -> Result<BaseConsumer, Failure> {
+        self.consumer_of("unused", "read_committed")
+    }
+
+    fn consumer_of(&self, group: &str, isolation: &str) -> Result<BaseConsumer, Failure> {
         Ok(settings(&self.bootstrap)
-            .set("group.id", "unused")
+            .set("group.id", group)
+            .set("isolation.level", isolation)
             .set("enable.auto.commit", "false")
             .set("check.crcs", "true")
             .set("fetch.wait.max.ms", "100")
@@ -168,7 +180,11 @@ impl Client {
 
     fn assigned(&self, topic: &str, partition: i32, offset: Offset)
         -> Result<BaseConsumer, Failure> {
-        let consumer = self.consumer()?;
+        Client::assign(self.consumer()?, topic, partition, offset)
+    }
+
+    fn assign(consumer: BaseConsumer, topic: &str, partition: i32, offset: Offset)
+        -> Result<BaseConsumer, Failure> {
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(topic, partition, offset)?;
         consumer.assign(&list)?;
@@ -291,6 +307,14 @@ impl Client {
                 let consumer = self.assigned(w[0], number(w[1]), from)?;
                 Ok(json!({ "records": Client::read(&consumer, number(w[3]))? }))
             }
+            "consume-isolated" => {
+                let consumer = Client::assign(self.consumer_of("unused", w[2])?, w[0],
+                                              number(w[1]), Offset::Beginning)?;
+                Ok(json!({ "records": Client::read(&consumer, number(w[3]))? }))
+            }
+            "transact" => self.transact(w[0], w[1], w[2], w[3]),
+            "fence" => self.fence(w[0], w[1]),
+            "committed" => Ok(json!({ "offset": self.committed(w[0], w[1], number(w[2]))? })),
             "tail" => self.tail(w[0], number(w[1])),
             "member" => Ok(Member::new(settings(&self.bootstrap), w[0], w[1], w[2],
                                        &pairs(&w[3..]))?.run()),
