@@ -46,6 +46,8 @@ WORKLOADS = [
      ["--records", "1", "--record-bytes", "100", "--producers", "16", "--acks", "1"], 8, {}),
     ("B1 100 B in 16 KiB, 16 producers, acks=all", "produce",
      [*SMALL, "--producers", "16", "--acks", "-1"], 8, {}),
+    ("B1 100 B in 16 KiB, 16 producers, acks=all, each synced", "produce",
+     [*SMALL, "--producers", "16", "--acks", "-1"], 8, {"flush.messages": "1"}),
     ("B2 1 KB in 1 MB, 1 partition, acks=1", "produce", [*LARGE, "--acks", "1"], 1, {}),
     ("B2 1 KB in 1 MB, 8 partitions, acks=1", "produce", [*LARGE, "--acks", "1"], 8, {}),
     ("B2 the same in zstd", "produce", [*LARGE, "--acks", "1", "--codec", "zstd"], 8, {}),
