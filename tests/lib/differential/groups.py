@@ -1,5 +1,6 @@
 """Consumer groups of the classic protocol, committed offsets, and the administration of both."""
 import struct
+import time
 
 from lib.differential.codec import ZERO_ID
 from lib.differential.compare import Case
@@ -303,7 +304,13 @@ def pending_member(b):
     answer = b.ask("JoinGroup", 9, m.join_body())
     m.call_it(answer["memberId"])
     b.note("JoinGroup v9", shaped(b, answer))
-    ask(b, "DescribeGroups", 5, {"groups": ["g-pending"]})
+    # Kafka tells the id before the new group is written, and describes what is written.
+    named = {"groups": ["g-pending"]}
+    deadline = time.monotonic() + 5
+    while (b.ask("DescribeGroups", 5, named)["groups"][0]["groupState"] == "Dead"
+           and time.monotonic() < deadline):
+        time.sleep(0.02)
+    ask(b, "DescribeGroups", 5, named)
     m.beat()
     m.sync()
     m.leave()
