@@ -360,33 +360,33 @@ TEST_CASE("who asks as a broker is not let near the states of transactions eithe
         std::vector<std::int16_t>{other, 0, other, other, 0, other});
 }
 
-TEST_CASE("a transaction ends though memory ran out while its markers were written") {
-  LockedFiles files(1);
+// A producer in a transaction on a broker whose disk calls can be made to throw.
+struct Interrupted {
+  explicit Interrupted(std::int32_t timeout_ms) {
+    broker.create("t");
+    producer.timeout_ms = timeout_ms;
+    REQUIRE(producer.init() == 0);
+    REQUIRE(producer.add({"t"}) == 0);
+  }
+  LockedFiles files{1};
   Directory directory;
-  Running broker(directory, few_states, files);
-  broker.create("t");
-  Client client(broker.port());
+  Running broker{directory, few_states, files};
+  Client client{broker.port()};
   SimpleProducer producer{client, "x"};
-  REQUIRE(producer.init() == 0);
-  REQUIRE(producer.add({"t"}) == 0);
-  const auto thrown = throw_once(files, "/t-0/");
-  CHECK(producer.end(true) == 0);
-  CHECK(producer.comes_to("CompleteCommit"));
+};
+
+TEST_CASE("a transaction ends though memory ran out while its markers were written") {
+  Interrupted at(60'000);
+  const auto thrown = throw_once(at.files, "/t-0/");
+  CHECK(at.producer.end(true) == 0);
+  CHECK(at.producer.comes_to("CompleteCommit"));
   CHECK(*thrown);
 }
 
 TEST_CASE("a transaction that runs too long ends though memory ran out at first") {
-  LockedFiles files(1);
-  Directory directory;
-  Running broker(directory, few_states, files);
-  broker.create("t");
-  Client client(broker.port());
-  SimpleProducer producer{client, "x"};
-  producer.timeout_ms = 500;
-  REQUIRE(producer.init() == 0);
-  REQUIRE(producer.add({"t"}) == 0);
-  const auto thrown = throw_once(files, "/__transaction_state-");
-  CHECK(producer.comes_to("CompleteAbort"));
+  Interrupted at(500);
+  const auto thrown = throw_once(at.files, "/__transaction_state-");
+  CHECK(at.producer.comes_to("CompleteAbort"));
   CHECK(*thrown);
 }
 

@@ -204,7 +204,7 @@ func main() {
 		},
 		"consume": consume, "tail": tail, "times": times, "ends": ends, "member": member,
 		"consume-isolated": consumeIsolated, "transact": transact, "fence": fence,
-		"committed": committedStep,
+		"committed": steps.Committed(offset),
 	}
 	administration(all)
 	steps.Run(all, number)

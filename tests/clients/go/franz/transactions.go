@@ -100,14 +100,6 @@ func fence(w []string) (any, error) {
 	return nil, first.EndTransaction(within(), kgo.TryCommit)
 }
 
-func committedStep(w []string) (any, error) {
-	found, err := offset(w[0], w[1], int32(steps.Number(w[2])))
-	if err != nil {
-		return nil, err
-	}
-	return steps.Ok("offset", found)
-}
-
 func consumeIsolated(w []string) (any, error) {
 	isolation := kgo.ReadUncommitted()
 	if w[2] == "read_committed" {

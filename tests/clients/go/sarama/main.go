@@ -115,7 +115,12 @@ func consume(w []string) (any, error) {
 	if w[2] != "earliest" {
 		from = steps.Number(w[2])
 	}
-	p, end, err := open(w[0], int32(steps.Number(w[1])), from, sarama.ReadUncommitted)
+	return consumeFrom(w, from, sarama.ReadUncommitted)
+}
+
+// As many records as the fourth word says, of the topic and partition that the first two name.
+func consumeFrom(w []string, from int64, isolation sarama.IsolationLevel) (any, error) {
+	p, end, err := open(w[0], int32(steps.Number(w[1])), from, isolation)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +214,7 @@ func main() {
 		},
 		"consume": consume, "tail": tail, "times": times, "ends": ends, "member": member,
 		"consume-isolated": consumeIsolated, "transact": transact, "fence": fence,
-		"committed": committedStep,
+		"committed": steps.Committed(offset),
 	}
 	administration(all)
 	steps.Run(all, number)

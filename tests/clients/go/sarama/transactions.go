@@ -106,27 +106,10 @@ func fence(w []string) (any, error) {
 	return nil, first.CommitTxn()
 }
 
-func committedStep(w []string) (any, error) {
-	found, err := offset(w[0], w[1], int32(steps.Number(w[2])))
-	if err != nil {
-		return nil, err
-	}
-	return steps.Ok("offset", found)
-}
-
 func consumeIsolated(w []string) (any, error) {
 	isolation := sarama.ReadUncommitted
 	if w[2] == "read_committed" {
 		isolation = sarama.ReadCommitted
 	}
-	p, end, err := open(w[0], int32(steps.Number(w[1])), sarama.OffsetOldest, isolation)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
-	records, err := read(p, int(steps.Number(w[3])))
-	if err != nil {
-		return nil, err
-	}
-	return steps.Ok("records", records)
+	return consumeFrom(w, sarama.OffsetOldest, isolation)
 }

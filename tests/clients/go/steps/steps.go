@@ -101,6 +101,17 @@ var Transactions = []struct {
 	Commit bool
 }{{"commit 0", true}, {"abort 1", false}, {"commit 2", true}}
 
+// Committed tells the offset that `find` finds for a group, a topic and a partition.
+func Committed(find func(group, topic string, partition int32) (any, error)) Step {
+	return func(w []string) (any, error) {
+		found, err := find(w[0], w[1], int32(Number(w[2])))
+		if err != nil {
+			return nil, err
+		}
+		return Ok("offset", found)
+	}
+}
+
 func Pause(milliseconds string) {
 	time.Sleep(time.Duration(Number(milliseconds)) * time.Millisecond)
 }
